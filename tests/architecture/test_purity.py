@@ -1,0 +1,59 @@
+"""No clock, socket, thread or hidden entropy in the machines (ARCHITECTURE section 2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.architecture.test_ranks import ROOT, imports, sources
+
+IMPURE = {"asyncio", "socket", "threading", "time", "select", "selectors", "random", "secrets"}
+OWNERS = {
+    "cryptography": "warp/crypto",
+    "pylibsrtp": "warp/srtp",
+    "aioice": "warp/io",
+}
+
+
+def _inside(path: Path, folder: str) -> bool:
+    return path.relative_to(ROOT).as_posix().startswith(folder + "/")
+
+
+def test_only_io_reads_clocks_and_sockets() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources("warp")
+        if not _inside(path, "warp/io")
+        for name in imports(path)
+        if name.split(".")[0] in IMPURE
+    ]
+    assert wrong == []
+
+
+def test_only_entropy_asks_the_system() -> None:
+    wrong = [
+        path.relative_to(ROOT).as_posix()
+        for path in sources("warp")
+        if path.name != "entropy.py" and "urandom" in path.read_text()
+    ]
+    assert wrong == []
+
+
+def test_each_library_has_one_owner() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sources("warp")
+        for name in imports(path)
+        if (owner := OWNERS.get(name.split(".")[0])) and not _inside(path, owner)
+    ]
+    assert wrong == []
+
+
+def test_no_assert_on_the_wire() -> None:
+    """Wire modules meet hostile input: a value or a discard, never an assertion."""
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources("warp")
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if line.lstrip().startswith("assert ")
+    ]
+    assert wrong == []

@@ -1,0 +1,1 @@
+"""A pure-Python WebRTC stack that speaks WARP."""

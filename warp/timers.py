@@ -1,0 +1,54 @@
+"""Deadlines with a reason: the one place where a machine keeps its timers.
+
+Used by every machine that has more than one deadline; the reasons are the machine's own enum.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Generic, TypeVar
+
+Reason = TypeVar("Reason", bound=enum.Enum)
+
+
+class TimerTable(Generic[Reason]):
+    """A few armed deadlines (absolute, monotonic seconds), one per reason."""
+
+    __slots__ = ("_deadlines", "_next")
+
+    def __init__(self) -> None:
+        self._deadlines: dict[Reason, float] = {}
+        self._next: float | None = None
+
+    def arm(self, reason: Reason, deadline: float) -> None:
+        """Set the deadline of `reason`, replacing an earlier one."""
+        self._deadlines[reason] = deadline
+        self._next = min(self._deadlines.values())
+
+    def cancel(self, reason: Reason) -> None:
+        """Forget the deadline of `reason`; harmless when none is armed."""
+        if self._deadlines.pop(reason, None) is not None:
+            self._next = min(self._deadlines.values(), default=None)
+
+    def cancel_all(self) -> None:
+        """Forget every deadline."""
+        self._deadlines.clear()
+        self._next = None
+
+    def deadline(self, reason: Reason) -> float | None:
+        """Return the deadline of `reason`, or None."""
+        return self._deadlines.get(reason)
+
+    def next_deadline(self) -> float | None:
+        """Return the earliest deadline, or None. Pure and O(1)."""
+        return self._next
+
+    def pop_expired(self, now: float) -> list[Reason]:
+        """Remove and return the reasons whose deadline is at or before `now`, earliest first."""
+        if self._next is None or self._next > now:
+            return []
+        due = sorted((d, i, r) for i, (r, d) in enumerate(self._deadlines.items()) if d <= now)
+        for _, _, reason in due:
+            del self._deadlines[reason]
+        self._next = min(self._deadlines.values(), default=None)
+        return [reason for _, _, reason in due]
