@@ -1,1 +1,60 @@
-"""Front door (being built)."""
+"""Front door of the primitives: the only package that imports `cryptography`.
+
+identity      Certificate, PeerCertificate, fingerprint_matches
+agreement     generate_share / respond ──▶ shared secret
+schedule      hkdf_* (DTLS 1.3), prf12 (DTLS 1.2) ──▶ keys
+records       Aead, RecordNumberMask
+checks        HmacSha1, HmacSha256, constant_time_equal
+"""
+
+from __future__ import annotations
+
+from warp.crypto.aead import (
+    NONCE_LENGTH,
+    TAG_LENGTH,
+    Aead,
+    AeadKind,
+    DecryptError,
+    RecordNumberMask,
+)
+from warp.crypto.certificate import (
+    Certificate,
+    PeerCertificate,
+    fingerprint_matches,
+    fingerprint_of,
+)
+from warp.crypto.groups import KeyShare, NamedGroup, generate_share, respond, supported_groups
+from warp.crypto.hkdf import HASH_LENGTHS, hkdf_expand, hkdf_expand_label, hkdf_extract
+from warp.crypto.mac import HmacSha1, HmacSha256, constant_time_equal, hmac_digest
+from warp.crypto.prf import prf12
+from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme
+
+__all__ = [
+    "HASH_LENGTHS",
+    "NONCE_LENGTH",
+    "SCHEMES_BY_KIND",
+    "TAG_LENGTH",
+    "Aead",
+    "AeadKind",
+    "Certificate",
+    "DecryptError",
+    "HmacSha1",
+    "HmacSha256",
+    "KeyKind",
+    "KeyShare",
+    "NamedGroup",
+    "PeerCertificate",
+    "RecordNumberMask",
+    "SignatureScheme",
+    "constant_time_equal",
+    "fingerprint_matches",
+    "fingerprint_of",
+    "generate_share",
+    "hkdf_expand",
+    "hkdf_expand_label",
+    "hkdf_extract",
+    "hmac_digest",
+    "prf12",
+    "respond",
+    "supported_groups",
+]

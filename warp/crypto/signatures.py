@@ -1,0 +1,135 @@
+"""Signature schemes of TLS (RFC 8446 section 4.2.3): which key may use which, sign and verify.
+
+Called through `Certificate` and `PeerCertificate`. PKCS#1 v1.5 is for DTLS 1.2 alone: the DTLS
+1.3 machines refuse it before they come here (RFC 8446 section 4.2.3).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, TypeAlias
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+
+PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
+
+
+class SignatureScheme(enum.IntEnum):
+    """The schemes that we verify (IANA registry)."""
+
+    RSA_PKCS1_SHA256 = 0x0401
+    RSA_PKCS1_SHA384 = 0x0501
+    RSA_PKCS1_SHA512 = 0x0601
+    ECDSA_SECP256R1_SHA256 = 0x0403
+    ECDSA_SECP384R1_SHA384 = 0x0503
+    RSA_PSS_RSAE_SHA256 = 0x0804
+    RSA_PSS_RSAE_SHA384 = 0x0805
+    RSA_PSS_RSAE_SHA512 = 0x0806
+    ED25519 = 0x0807
+
+
+class KeyKind(enum.Enum):
+    """What a certificate's key is."""
+
+    ECDSA_P256 = "P-256"
+    ECDSA_P384 = "P-384"
+    RSA = "RSA"
+    ED25519 = "Ed25519"
+    OTHER = "other"
+
+
+_S: Final = SignatureScheme
+
+SCHEMES_BY_KIND: Final[dict[KeyKind, tuple[SignatureScheme, ...]]] = {
+    KeyKind.ECDSA_P256: (_S.ECDSA_SECP256R1_SHA256,),
+    KeyKind.ECDSA_P384: (_S.ECDSA_SECP384R1_SHA384,),
+    KeyKind.RSA: (
+        _S.RSA_PSS_RSAE_SHA256, _S.RSA_PSS_RSAE_SHA384, _S.RSA_PSS_RSAE_SHA512,
+        _S.RSA_PKCS1_SHA256, _S.RSA_PKCS1_SHA384, _S.RSA_PKCS1_SHA512,
+    ),
+    KeyKind.ED25519: (_S.ED25519,),
+    KeyKind.OTHER: (),
+}  # fmt: skip
+"""Schemes of a kind of key, preferred first."""
+
+_HASHES: Final[dict[int, hashes.HashAlgorithm]] = {
+    _S.RSA_PKCS1_SHA256: hashes.SHA256(),
+    _S.RSA_PKCS1_SHA384: hashes.SHA384(),
+    _S.RSA_PKCS1_SHA512: hashes.SHA512(),
+    _S.ECDSA_SECP256R1_SHA256: hashes.SHA256(),
+    _S.ECDSA_SECP384R1_SHA384: hashes.SHA384(),
+    _S.RSA_PSS_RSAE_SHA256: hashes.SHA256(),
+    _S.RSA_PSS_RSAE_SHA384: hashes.SHA384(),
+    _S.RSA_PSS_RSAE_SHA512: hashes.SHA512(),
+}
+_PKCS1: Final = frozenset((_S.RSA_PKCS1_SHA256, _S.RSA_PKCS1_SHA384, _S.RSA_PKCS1_SHA512))
+_ECDSA: Final = frozenset((_S.ECDSA_SECP256R1_SHA256, _S.ECDSA_SECP384R1_SHA384))
+# RFC 6979: a signature then depends on key and data alone, and a run can be replayed
+_ECDSA_SIGN: Final = {
+    scheme: ec.ECDSA(_HASHES[scheme], deterministic_signing=True) for scheme in _ECDSA
+}
+_ECDSA_VERIFY: Final = {scheme: ec.ECDSA(_HASHES[scheme]) for scheme in _ECDSA}
+
+
+def kind_of(key: object) -> KeyKind:
+    """Return the kind of a private or public key of the library."""
+    if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey):
+        if key.curve.name == "secp256r1":
+            return KeyKind.ECDSA_P256
+        return KeyKind.ECDSA_P384 if key.curve.name == "secp384r1" else KeyKind.OTHER
+    if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+        return KeyKind.RSA
+    if isinstance(key, ed25519.Ed25519PublicKey | ed25519.Ed25519PrivateKey):
+        return KeyKind.ED25519
+    return KeyKind.OTHER
+
+
+def _rsa_padding(scheme: int) -> padding.AsymmetricPadding:
+    if scheme in _PKCS1:
+        return padding.PKCS1v15()
+    # the salt is as long as the digest (RFC 8446 section 4.2.3)
+    return padding.PSS(padding.MGF1(_HASHES[scheme]), padding.PSS.DIGEST_LENGTH)
+
+
+def sign(key: PrivateKey, scheme: int, data: bytes) -> bytes:
+    """Return the signature of `data`; ECDSA is deterministic (RFC 6979).
+
+    Raises ValueError when the key cannot use the scheme.
+    """
+    if scheme not in SCHEMES_BY_KIND[kind_of(key)]:
+        raise ValueError(f"this key cannot sign with scheme 0x{scheme:04x}")
+    if isinstance(key, ec.EllipticCurvePrivateKey):
+        return key.sign(data, _ECDSA_SIGN[_S(scheme)])
+    if isinstance(key, rsa.RSAPrivateKey):
+        return key.sign(data, _rsa_padding(scheme), _HASHES[scheme])
+    return key.sign(data)
+
+
+def verify(
+    key: object, scheme: int, signature: bytes, data: bytes, *, curve_bound: bool = True
+) -> bool:
+    """Tell whether `signature` is the key's over `data` under `scheme`.
+
+    A scheme that the key cannot use verifies nothing. In DTLS 1.2 an ECDSA scheme names only the
+    hash, not the curve (RFC 8446 section 4.2.3): pass `curve_bound=False` there.
+    """
+    try:
+        if isinstance(key, ec.EllipticCurvePublicKey):
+            if scheme not in _ECDSA:
+                return False
+            if curve_bound and scheme not in SCHEMES_BY_KIND[kind_of(key)]:
+                return False
+            key.verify(signature, data, _ECDSA_VERIFY[_S(scheme)])
+        elif scheme not in SCHEMES_BY_KIND[kind_of(key)]:
+            return False
+        elif isinstance(key, rsa.RSAPublicKey):
+            key.verify(signature, data, _rsa_padding(scheme), _HASHES[scheme])
+        elif isinstance(key, ed25519.Ed25519PublicKey):
+            key.verify(signature, data)
+        else:
+            return False
+    except (InvalidSignature, UnsupportedAlgorithm, ValueError):
+        return False
+    return True
