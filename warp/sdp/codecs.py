@@ -1,0 +1,159 @@
+"""The audio formats we speak, and how two lists of them meet (RFC 3264 section 6.1, RFC 7587).
+
+Opus, RED around Opus (RFC 2198), telephone events (RFC 4733). In an answer the payload types are
+the offer's; fmtp is what *we* want to receive, it is not negotiated (RFC 7587 section 6.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from warp.sdp.model import Codec, HeaderExtension
+
+MID_URI: Final = "urn:ietf:params:rtp-hdrext:sdes:mid"
+AUDIO_LEVEL_URI: Final = "urn:ietf:params:rtp-hdrext:ssrc-audio-level"
+TRANSPORT_CC_URI: Final = (
+    "http://www.ietf.org/id/draft-holmer-rmcat-transport-wide-cc-extensions-01"
+)
+# the numbers that browsers use, so that a capture reads alike
+AUDIO_EXTENSIONS: Final = (
+    HeaderExtension(1, AUDIO_LEVEL_URI),
+    HeaderExtension(3, TRANSPORT_CC_URI),
+    HeaderExtension(4, MID_URI),
+)
+MAX_ONE_BYTE_ID: Final = 14
+_DYNAMIC: Final = (*range(96, 128), *range(35, 64))
+
+
+def opus(
+    payload_type: int = 111,
+    *,
+    minptime_ms: int = 10,
+    in_band_fec: bool = True,
+    dtx: bool = False,
+    stereo: bool = False,
+    feedback: tuple[str, ...] = ("transport-cc", "nack"),
+) -> Codec:
+    """Return Opus with the given wishes for what the peer sends us (RFC 7587 section 6.1)."""
+    fmtp = f"minptime={minptime_ms};useinbandfec={int(in_band_fec)}"
+    if dtx:
+        fmtp += ";usedtx=1"
+    if stereo:
+        fmtp += ";stereo=1;sprop-stereo=1"
+    return Codec(payload_type, "opus", 48_000, 2, fmtp, feedback)
+
+
+def red(payload_type: int = 63, primary: int = 111) -> Codec:
+    """Return RED whose blocks are the Opus payload type `primary` (RFC 2198 section 5)."""
+    return Codec(payload_type, "red", 48_000, 2, f"{primary}/{primary}")
+
+
+def telephone_event(payload_type: int, clock_rate: int) -> Codec:
+    """Return DTMF events 0-15 and flash at a clock rate (RFC 4733 section 2.4.1)."""
+    return Codec(payload_type, "telephone-event", clock_rate, 1, "0-16")
+
+
+DEFAULT_AUDIO_CODECS: Final = (
+    opus(),
+    red(),
+    telephone_event(110, 48_000),
+    telephone_event(126, 8_000),
+)
+
+
+def answer_codecs(offered: Sequence[Codec], ours: Sequence[Codec]) -> tuple[Codec, ...]:
+    """Return the common formats in the offer's order and numbers; () without a real codec.
+
+    RED and telephone events alone are no way to talk, and RED counts only when its primary is
+    the accepted Opus.
+    """
+    wanted = {codec.key: codec for codec in ours}
+    primary = next((c.payload_type for c in offered if _is_opus(c) and c.key in wanted), None)
+    if primary is None:
+        return ()
+    accepted: dict[tuple[str, int, int], Codec] = {}
+    for codec in offered:
+        mine = wanted.get(codec.key)
+        if mine is None or codec.key in accepted or not _red_fits(codec, primary):
+            continue
+        fmtp = f"{primary}/{primary}" if codec.name.lower() == "red" else mine.fmtp
+        feedback = mine.feedback and tuple([f for f in codec.feedback if f in mine.feedback])
+        accepted[codec.key] = Codec(
+            codec.payload_type, codec.name, codec.clock_rate, codec.channels, fmtp, feedback
+        )
+    return tuple(accepted.values())
+
+
+def offer_codecs(ours: Sequence[Codec], before: Sequence[Codec]) -> tuple[Codec, ...]:
+    """Return our formats with the payload types that `before` already binds (RFC 3264 8.3.2).
+
+    A format that is new gets its own number, or the next free dynamic one.
+    """
+    bound = {codec.key: codec.payload_type for codec in before}
+    taken = set(bound.values())
+    numbers: dict[tuple[str, int, int], int] = {}
+    for codec in ours:
+        wanted = bound.get(codec.key)
+        if wanted is None:
+            wanted = codec.payload_type
+            if wanted in taken:
+                wanted = next(n for n in _DYNAMIC if n not in taken)
+            taken.add(wanted)
+        numbers[codec.key] = wanted
+    primary = next((numbers[c.key] for c in ours if _is_opus(c)), None)
+    return tuple(
+        Codec(
+            numbers[c.key],
+            c.name,
+            c.clock_rate,
+            c.channels,
+            f"{primary}/{primary}" if c.name == "red" and primary is not None else c.fmtp,
+            c.feedback,
+        )
+        for c in ours
+    )
+
+
+def answer_extensions(
+    offered: Sequence[HeaderExtension], ours: Sequence[HeaderExtension]
+) -> tuple[HeaderExtension, ...]:
+    """Return the offered extensions that we know, with the offer's numbers (RFC 8285 section 6).
+
+    Only numbers that fit the one-byte form are accepted, so that the form never changes.
+    """
+    known = {ext.uri for ext in ours}
+    accepted: dict[str, HeaderExtension] = {}
+    for ext in offered:
+        if ext.uri in known and ext.id <= MAX_ONE_BYTE_ID:
+            way = ext.direction.reversed() if ext.direction is not None else None
+            accepted.setdefault(ext.uri, HeaderExtension(ext.id, ext.uri, way))
+    return tuple(accepted.values())
+
+
+def offer_extensions(
+    ours: Sequence[HeaderExtension], before: Sequence[HeaderExtension]
+) -> tuple[HeaderExtension, ...]:
+    """Return our extensions with the numbers that `before` already binds (RFC 8285 section 6)."""
+    bound = {ext.uri: ext.id for ext in before}
+    taken = set(bound.values())
+    result = []
+    for ext in ours:
+        wanted = bound.get(ext.uri)
+        if wanted is None:
+            free = (n for n in range(1, MAX_ONE_BYTE_ID + 1) if n not in taken)
+            wanted = ext.id if ext.id not in taken else next(free, 0)
+        if wanted:
+            taken.add(wanted)
+            result.append(HeaderExtension(wanted, ext.uri, ext.direction))
+    return tuple(result)
+
+
+def _is_opus(codec: Codec) -> bool:
+    return codec.name.lower() == "opus"
+
+
+def _red_fits(codec: Codec, primary: int) -> bool:
+    if codec.name.lower() != "red" or not codec.fmtp:
+        return True
+    return all(block.strip() == str(primary) for block in codec.fmtp.split("/"))

@@ -1,0 +1,386 @@
+"""Makes offers and answers (RFC 9429 sections 5.2 and 5.3, RFC 3264, RFC 8843).
+
+    local state --create_offer--> offer ~~~ signalling ~~~> create_answer --> answer
+    (local, remote) --negotiate--> what was agreed                 [negotiate.py]
+
+Everything is bundled on one transport. Sections that we cannot use are refused with port 0.
+Called by `warp.peer` and by answering servers; pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from warp.errors import InvalidConfig
+from warp.sdp.codecs import answer_codecs, answer_extensions, offer_codecs, offer_extensions
+from warp.sdp.errors import SdpError, SdpRule
+from warp.sdp.extensions import echo_ice_options, merge_ice_options
+from warp.sdp.local import LocalAudio, LocalData, LocalDescriptionState, LocalMedia, LocalTransport
+from warp.sdp.model import (
+    Codec,
+    Direction,
+    HeaderExtension,
+    MediaDescription,
+    Origin,
+    SctpDescription,
+    SessionDescription,
+    Setup,
+    Source,
+    TransportDescription,
+)
+
+_RTP = "UDP/TLS/RTP/SAVPF"
+_SCTP = "UDP/DTLS/SCTP"
+_DISCARD_PORT = 9  # RFC 8840 section 4.1.1: no candidate known yet
+
+
+def create_offer(
+    local: LocalDescriptionState,
+    *,
+    previous: SessionDescription | None = None,
+    sctp_init: bytes | None = None,
+) -> SessionDescription:
+    """Return an offer of everything in `local.media`.
+
+    `previous` is the local description that was last agreed on: its m= lines keep place and mid,
+    its payload types and extension numbers stay bound, what is no longer in `local` is refused,
+    what is new takes the place of a refused line or comes last. `sctp_init` is our INIT chunk
+    when SNAP may be negotiated (see `snap`).
+    """
+    before = previous.media if previous is not None else ()
+    places = _place(local.media, before)
+    transport = _transport(local.transport, local.transport.ice_options, local.setup)
+    mids = {media.mid for media in before if media.mid is not None}
+    mids |= {item.mid for item in local.media if item.mid is not None}
+    sections: list[MediaDescription] = []
+    for index, item in enumerate(places):
+        old = before[index] if index < len(before) else None
+        if item is None:
+            sections.append(_refuse(before[index]))
+            continue
+        kept = old if old is not None and not old.rejected else None
+        mid = item.mid or (kept.mid if kept is not None else None) or _new_mid(mids)
+        mids.add(mid)
+        first = not any(section.port for section in sections)
+        address = local.transport.address if first or previous is not None else None
+        host, port = address or ("0.0.0.0", _DISCARD_PORT)
+        shown = transport if first else _without_candidates(transport)
+        if isinstance(item, LocalAudio):
+            codecs = offer_codecs(item.codecs, kept.codecs if kept is not None else ())
+            extensions = offer_extensions(
+                item.extensions, kept.extensions if kept is not None else ()
+            )
+            sections.append(
+                _audio(item, mid, host, port, shown, item.direction, codecs, extensions)
+            )
+        else:
+            sections.append(_data(item, mid, host, port, shown, sctp_init))
+    bundle = tuple([s.mid for s in sections if s.mid is not None and not s.rejected])
+    return _describe(local, previous, tuple(sections), bundle)
+
+
+def create_answer(
+    offer: SessionDescription,
+    local: LocalDescriptionState,
+    *,
+    previous: SessionDescription | None = None,
+    sctp_init: bytes | None = None,
+) -> SessionDescription:
+    """Return the answer to `offer` with what `local.media` can serve of it.
+
+    Raises `SdpError` when nothing of the offer can be served or when it breaks a rule. `sctp_init`
+    is used only when the offer carries a usable one, and never when it would repeat the offer's.
+    """
+    chosen = _choose(offer, local)
+    if not any(chosen):
+        raise SdpError(SdpRule.NOTHING_LEFT)
+    lead = next(s for s, item in zip(offer.media, chosen, strict=True) if item is not None)
+    setup = answer_setup(offer.transport_of(lead).setup, local)
+    options = merge_ice_options(
+        echo_ice_options(offered_ice_options(offer), local.transport.ice_options),
+        echo_ice_options(offered_ice_options(offer), local.transport.answer_options),
+    )
+    transport = _transport(local.transport, options, setup)
+    host, port = local.transport.address or ("0.0.0.0", _DISCARD_PORT)
+    sections: list[MediaDescription] = []
+    for section, item in zip(offer.media, chosen, strict=True):
+        shown = transport if section is lead else _without_candidates(transport)
+        if item is None:
+            sections.append(_refuse(section))
+        elif isinstance(item, LocalAudio):
+            sections.append(_answer_audio(section, item, host, port, shown))
+        else:
+            sections.append(_answer_data(section, item, host, port, shown, sctp_init))
+    bundle = tuple([
+        s.mid
+        for s in sections
+        if s.mid is not None and not s.rejected and offer.bundle_of(s.mid) is not None
+    ])  # fmt: skip
+    return _describe(local, previous, tuple(sections), bundle)
+
+
+def require_transport(
+    description: SessionDescription, section: MediaDescription
+) -> TransportDescription:
+    """Return the transport of a section that is to be used; `SdpError` when it is incomplete."""
+    transport = description.transport_of(section)
+    if not transport.ufrag or not transport.pwd:
+        raise SdpError(SdpRule.ICE_MISSING, f"mid {section.mid}")
+    if not transport.fingerprints:
+        raise SdpError(SdpRule.FINGERPRINT_MISSING, f"mid {section.mid}")
+    return transport
+
+
+def offered_ice_options(description: SessionDescription) -> tuple[str, ...]:
+    """Return the ice-options of all sections that are not refused, in order, each once."""
+    used = [m.transport.ice_options for m in description.media if not m.rejected]
+    return merge_ice_options(*used)
+
+
+def answer_setup(offered: Setup | None, local: LocalDescriptionState) -> Setup:
+    """Return the setup that answers `offered` (RFC 8842 section 5.3); missing counts as actpass.
+
+    An existing association keeps its roles: an offer that contradicts them raises `SdpError`.
+    """
+    if offered is None or offered is Setup.ACTPASS:
+        setup = local.role or local.answer_setup
+        if setup is Setup.ACTPASS:
+            raise InvalidConfig("answer_setup must be Setup.ACTIVE or Setup.PASSIVE")
+        return setup
+    setup = offered.complement()
+    if local.role is not None and local.role is not setup:
+        raise SdpError(SdpRule.SETUP_CHANGED, f"offered {offered.value}")
+    return setup
+
+
+def _place(
+    wanted: Sequence[LocalMedia], before: Sequence[MediaDescription]
+) -> list[LocalMedia | None]:
+    """Give each item its m= line: its own old one, else a refused one, else a new one."""
+    places: list[LocalMedia | None] = [None] * len(before)
+    fresh = []
+    at = {m.mid: index for index, m in enumerate(before) if m.mid is not None and not m.rejected}
+    for item in wanted:
+        index = at.get(item.mid) if item.mid is not None else None
+        if index is not None and places[index] is None and _same_kind(item, before[index]):
+            places[index] = item
+        else:
+            fresh.append(item)
+    named = {item.mid for item in wanted}
+    for item in fresh:
+        free = [i for i in range(len(before)) if places[i] is None]
+        # an item without a mid continues the live section of its kind that nobody names
+        own = [i for i in free if _continues(item, before[i], named)]
+        index = next(iter(own or [i for i in free if before[i].rejected]), None)
+        if index is None:
+            places.append(item)
+        else:
+            places[index] = item
+    return places
+
+
+def _continues(item: LocalMedia, old: MediaDescription, named: set[str | None]) -> bool:
+    live = not old.rejected and old.mid not in named
+    return live and item.mid is None and _same_kind(item, old)
+
+
+def _same_kind(item: LocalMedia, section: MediaDescription) -> bool:
+    return section.is_data if isinstance(item, LocalData) else section.kind == "audio"
+
+
+def _new_mid(used: set[str]) -> str:
+    return next(str(n) for n in range(len(used) + 1) if str(n) not in used)
+
+
+def _choose(offer: SessionDescription, local: LocalDescriptionState) -> list[LocalMedia | None]:
+    """Pick for every offered section the local item that serves it, or None to refuse it."""
+    chosen: list[LocalMedia | None] = []
+    left = list(local.media)
+    group: tuple[str, ...] | None = None
+    for section in offer.media:
+        item = None
+        if not section.rejected and _acceptable(section, offer, chosen, group):
+            item = next((i for i in left if i.mid is not None and i.mid == section.mid), None)
+            item = item or next((i for i in left if i.mid is None and _same_kind(i, section)), None)
+        if item is None or not _serves(item, section):
+            chosen.append(None)
+            continue
+        require_transport(offer, section)
+        left.remove(item)
+        group = group or offer.bundle_of(section.mid)
+        chosen.append(item)
+    return chosen
+
+
+def _acceptable(
+    section: MediaDescription,
+    offer: SessionDescription,
+    chosen: Sequence[LocalMedia | None],
+    group: tuple[str, ...] | None,
+) -> bool:
+    """Whether the section shares the transport of those already chosen."""
+    if not any(chosen):
+        return True
+    return group is not None and section.mid in group
+
+
+def _serves(item: LocalMedia, section: MediaDescription) -> bool:
+    if not _same_kind(item, section):
+        return False
+    if isinstance(item, LocalData):
+        return True
+    secure = section.protocol in (_RTP, "UDP/TLS/RTP/SAVP")
+    return secure and section.rtcp_mux and bool(answer_codecs(section.codecs, item.codecs))
+
+
+def _transport(
+    local: LocalTransport, options: tuple[str, ...], setup: Setup
+) -> TransportDescription:
+    return TransportDescription(
+        local.ufrag,
+        local.pwd,
+        options,
+        local.fingerprints,
+        setup,
+        local.tls_id,
+        local.candidates,
+        local.end_of_candidates,
+    )
+
+
+def _without_candidates(transport: TransportDescription) -> TransportDescription:
+    # RFC 8843 section 9: candidates stand in the tagged section only
+    if not transport.candidates and not transport.end_of_candidates:
+        return transport
+    return TransportDescription(
+        transport.ufrag,
+        transport.pwd,
+        transport.ice_options,
+        transport.fingerprints,
+        transport.setup,
+        transport.tls_id,
+    )
+
+
+def _audio(
+    item: LocalAudio,
+    mid: str | None,
+    host: str,
+    port: int,
+    transport: TransportDescription,
+    direction: Direction,
+    codecs: tuple[Codec, ...],
+    extensions: tuple[HeaderExtension, ...],
+) -> MediaDescription:
+    msid = f"{item.stream_id} {item.track_id}".strip()
+    sends = direction.sends
+    return MediaDescription(
+        "audio",
+        port,
+        _RTP,
+        tuple([str(codec.payload_type) for codec in codecs]),
+        mid,
+        direction,
+        host,
+        transport=transport,
+        codecs=codecs,
+        extensions=extensions,
+        extmap_allow_mixed=True,
+        sources=(Source(item.ssrc, item.cname),) if sends and item.ssrc is not None else (),
+        msids=(msid,) if sends else (),
+        rtcp_mux=True,
+        rtcp_rsize=True,
+    )
+
+
+def _answer_audio(
+    section: MediaDescription,
+    item: LocalAudio,
+    host: str,
+    port: int,
+    transport: TransportDescription,
+) -> MediaDescription:
+    msid = f"{item.stream_id} {item.track_id}".strip()
+    direction = item.direction.within(section.direction.reversed())
+    codecs = answer_codecs(section.codecs, item.codecs)
+    sends = direction.sends
+    return MediaDescription(
+        section.kind,
+        port,
+        section.protocol,
+        tuple([str(codec.payload_type) for codec in codecs]),
+        section.mid,
+        direction,
+        host,
+        transport=transport,
+        codecs=codecs,
+        extensions=answer_extensions(section.extensions, item.extensions),
+        extmap_allow_mixed=section.extmap_allow_mixed,
+        sources=(Source(item.ssrc, item.cname),) if sends and item.ssrc is not None else (),
+        msids=(msid,) if sends else (),
+        rtcp_mux=True,
+        rtcp_rsize=section.rtcp_rsize,
+    )
+
+
+def _data(
+    item: LocalData,
+    mid: str | None,
+    host: str,
+    port: int,
+    transport: TransportDescription,
+    init: bytes | None,
+) -> MediaDescription:
+    sctp = SctpDescription(item.sctp_port, item.max_message_size, init)
+    return MediaDescription(
+        "application", port, _SCTP, ("webrtc-datachannel",), mid,
+        address=host, transport=transport, sctp=sctp,
+    )  # fmt: skip
+
+
+def _answer_data(
+    section: MediaDescription,
+    item: LocalData,
+    host: str,
+    port: int,
+    transport: TransportDescription,
+    init: bytes | None,
+) -> MediaDescription:
+    offered = section.sctp.init if section.sctp is not None else None
+    own = init if offered is not None and offered != init else None
+    legacy = section.protocol == "DTLS/SCTP"
+    return MediaDescription(
+        section.kind,
+        port,
+        section.protocol,
+        (str(item.sctp_port),) if legacy else section.formats,
+        section.mid,
+        address=host,
+        transport=transport,
+        sctp=SctpDescription(item.sctp_port, item.max_message_size, own),
+    )
+
+
+def _refuse(section: MediaDescription) -> MediaDescription:
+    """Return the section with port 0 and nothing that describes a use of it."""
+    sctp = SctpDescription(section.sctp.effective_port) if section.sctp is not None else None
+    direction = Direction.INACTIVE if sctp is None else Direction.SENDRECV
+    return MediaDescription(
+        section.kind, 0, section.protocol, section.formats, section.mid, direction, sctp=sctp
+    )
+
+
+def _describe(
+    local: LocalDescriptionState,
+    previous: SessionDescription | None,
+    sections: tuple[MediaDescription, ...],
+    bundle: tuple[str, ...],
+) -> SessionDescription:
+    """Put the sections under an o= line; its version grows when anything changed."""
+    version = previous.origin.session_version if previous is not None else 1
+    bundles = (bundle,) if bundle else ()
+    lite = local.transport.ice_lite
+    made = SessionDescription(Origin(local.session_id, version), sections, bundles, lite)
+    if previous is None or made == previous:
+        return made
+    return SessionDescription(Origin(local.session_id, version + 1), sections, bundles, lite)

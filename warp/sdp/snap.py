@@ -1,0 +1,131 @@
+"""Whether the SCTP association starts from signalled INIT chunks (SNAP sections 5 and 6).
+
+One `SnapNegotiation` a generation, where a generation is one SCTP association on one DTLS
+association. It sees chunks as bytes: the caller hands in None for a value that is missing or that
+`warp.sctp` does not take for an INIT.
+
+    UNDECIDED --offer and answer both have one, not an echo--> SNAP
+    UNDECIDED --any other answer--> CLASSIC        (the ordinary four-way handshake)
+
+A peer that copies unknown attributes answers with our own value; believing it leaves both ends
+waiting for ever. So a value that equals ours, or has our initiate tag, counts as missing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Final
+
+from warp.errors import InvalidState
+from warp.sdp.errors import SdpError, SdpRule
+
+_TAG: Final = slice(4, 8)  # RFC 9260 section 3.3.2: initiate tag after the chunk header
+
+
+class SnapMode(enum.Enum):
+    """How the association of this generation starts."""
+
+    UNDECIDED = "undecided"
+    SNAP = "snap"
+    CLASSIC = "classic"
+
+
+class SnapInput(enum.Enum):
+    """What decides the mode."""
+
+    AGREED = "both sides signalled a chunk"
+    NOT_AGREED = "one side did not"
+    ROLLED_BACK = "the offer was withdrawn"
+
+
+TRANSITIONS: Final[Mapping[tuple[SnapMode, SnapInput], SnapMode]] = {
+    (SnapMode.UNDECIDED, SnapInput.AGREED): SnapMode.SNAP,
+    (SnapMode.UNDECIDED, SnapInput.NOT_AGREED): SnapMode.CLASSIC,
+    (SnapMode.UNDECIDED, SnapInput.ROLLED_BACK): SnapMode.UNDECIDED,
+    (SnapMode.SNAP, SnapInput.AGREED): SnapMode.SNAP,
+    (SnapMode.SNAP, SnapInput.ROLLED_BACK): SnapMode.SNAP,
+    (SnapMode.CLASSIC, SnapInput.AGREED): SnapMode.CLASSIC,
+    (SnapMode.CLASSIC, SnapInput.NOT_AGREED): SnapMode.CLASSIC,
+    (SnapMode.CLASSIC, SnapInput.ROLLED_BACK): SnapMode.CLASSIC,
+}
+
+
+def is_echo(local: bytes, remote: bytes) -> bool:
+    """Whether a remote chunk is our own come back: same bytes, or same initiate tag."""
+    return remote == local or remote[_TAG] == local[_TAG]
+
+
+class SnapNegotiation:
+    """The state of one generation. `local` is our INIT chunk, or None when SNAP is not wanted."""
+
+    __slots__ = ("_heard", "_offered", "local", "mode", "remote")
+
+    def __init__(self, local: bytes | None) -> None:
+        self.local = local
+        self.remote: bytes | None = None
+        self.mode = SnapMode.UNDECIDED if local is not None else SnapMode.CLASSIC
+        self._offered = False
+        self._heard: bytes | None = None
+
+    def chunk_to_offer(self) -> bytes | None:
+        """Return what our offer carries: always the same chunk, or None once classic."""
+        self._offered = self.mode is not SnapMode.CLASSIC
+        return self.local if self._offered else None
+
+    def receive_offer(self, remote: bytes | None) -> None:
+        """Take in the peer's offer. Raises `SdpError` when a SNAP association would change."""
+        self._heard = self._usable(remote)
+        self._check_unchanged()
+
+    def chunk_to_answer(self) -> bytes | None:
+        """Return what our answer carries, and decide: our chunk exactly when both have one."""
+        if self.mode is SnapMode.UNDECIDED:
+            self._decide()
+        return self.local if self.mode is SnapMode.SNAP else None
+
+    def receive_answer(self, remote: bytes | None) -> None:
+        """Take in the peer's answer to our offer, and decide.
+
+        Raises `SdpError` when a SNAP association would change. A chunk that we did not ask for
+        counts as missing.
+        """
+        self._heard = self._usable(remote) if self._offered else None
+        self._check_unchanged()
+        self._offered = False
+        self._decide()
+
+    def rollback(self) -> None:
+        """Forget an offer that was not answered; our chunk stays good for the next one."""
+        self._offered = False
+        self._heard = None
+        self._become(SnapInput.ROLLED_BACK)
+
+    def check_local(self, written: bytes | None) -> None:
+        """Raise `SdpError` unless a local description carries our chunk or none."""
+        if written is not None and written != self.local:
+            raise SdpError(SdpRule.SNAP_MUNGED)
+
+    def _usable(self, remote: bytes | None) -> bytes | None:
+        if remote is None or self.local is None or is_echo(self.local, remote):
+            return None
+        return remote
+
+    def _check_unchanged(self) -> None:
+        if self.mode is SnapMode.SNAP and self._heard != self.remote:
+            self._heard = self.remote
+            raise SdpError(SdpRule.SNAP_CHANGED)
+
+    def _decide(self) -> None:
+        if self._heard is None:
+            self._become(SnapInput.NOT_AGREED)
+        else:
+            self._become(SnapInput.AGREED)
+
+    def _become(self, why: SnapInput) -> None:
+        following = TRANSITIONS.get((self.mode, why))
+        if following is None:
+            raise InvalidState(f"{why.value} in mode {self.mode.value}")
+        if following is SnapMode.SNAP and self.mode is not SnapMode.SNAP:
+            self.remote = self._heard
+        self.mode = following
