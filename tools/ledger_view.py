@@ -1,0 +1,132 @@
+"""The ledger for people: a table of round trips, and the ladder of datagrams of each start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from warp_tools.ledger import TARGETS, TOLERANCE_RTT, Ledger, Row
+
+_HEADINGS = {
+    "dtls_client": "DTLS\nclient",
+    "dtls_server": "DTLS\nserver",
+    "server_media": "media\nserver",
+    "client_media": "media\nclient",
+    "channel_client": "channel\nclient",
+    "channel_server": "channel\nserver",
+}
+WHAT = {
+    "plain": "DTLS 1.2, DCEP channel",
+    "dtls13": "+ DTLS 1.3",
+    "sped": "+ DTLS inside STUN (SPED)",
+    "snap": "+ SCTP INIT in SDP (SNAP)",
+    "warp": "+ negotiated channel",
+    "warp-pq": "WARP, X25519MLKEM768",
+}
+_ARROW = 26
+_LADDER_TAIL = 3
+
+
+def show(ledger: Ledger, console: Console, *, ladders: bool = True) -> None:
+    """Print the ledger."""
+    console.print(table(ledger))
+    if ladders:
+        for row in ledger.rows:
+            console.print()
+            console.print(ladder(row))
+    console.print()
+    for line in verdict(ledger):
+        console.print(line)
+
+
+def table(ledger: Ledger) -> RenderableType:
+    """Round trips (and ms) after the client's first check, a row a configuration."""
+    view = Table(
+        title=f"Round trips from the client's first check (RTT {ledger.rtt_ms:g} ms)",
+        title_justify="left",
+    )
+    view.add_column("start")
+    view.add_column("what it is", style="dim")
+    for heading in _HEADINGS.values():
+        view.add_column(heading, justify="right", no_wrap=True)
+    view.add_column("datagrams", justify="right")
+    view.add_column("bytes", justify="right")
+    for row in ledger.rows:
+        cells = [_cell(row, milestone) for milestone in _HEADINGS]
+        view.add_row(row.name, WHAT.get(row.name, ""), *cells, str(row.datagrams), f"{row.bytes:,}")
+    return view
+
+
+def _cell(row: Row, milestone: str) -> Text:
+    value = row.round_trips(milestone)
+    if value is None:
+        return Text("never", style="red")
+    target = TARGETS.get(row.name, {}).get(milestone)
+    style = ""
+    if target is not None:
+        style = "green" if value <= target + TOLERANCE_RTT else "bold red"
+    return Text(f"{value:.2f}", style=style).append(f"\n{row.ms[milestone]:.0f} ms", style="dim")
+
+
+def ladder(row: Row) -> Text:
+    """Every datagram of a start until the last milestone, with the milestones between them."""
+    text = Text(f"{row.name}: {WHAT.get(row.name, '')}\n", style="bold")
+    text.append(f"{'RTT':>6}  client{'':{_ARROW - 4}}server\n", style="dim")
+    for line in _rungs(row):
+        text.append_text(line)
+        text.append("\n")
+    text.rstrip()
+    return text
+
+
+def _rungs(row: Row) -> Iterator[Text]:
+    if not row.ladder:
+        return
+    began = row.ladder[0].time
+    marks = sorted((at / 1000, name) for name, at in row.ms.items())
+    end = marks[-1][0] + 0.001 if marks else 0.0
+    media_seen: set[bool] = set()
+    for rung in row.ladder:
+        at = rung.time - began
+        while marks and marks[0][0] <= at:
+            yield _mark(row, *marks.pop(0))
+        if at > end:
+            break
+        if rung.description.kind in ("rtp", "rtcp"):
+            # one media packet a side shows that media flows
+            if rung.from_client in media_seen:
+                continue
+            media_seen.add(rung.from_client)
+        arrow = "─" * (_ARROW - 2)
+        drawn = f"{arrow}▶ " if rung.from_client else f" ◀{arrow}"
+        line = Text(f"{at * 1000 / row.rtt_ms:6.2f}  ", style="dim")
+        style = "red" if rung.lost else "cyan" if rung.from_client else "magenta"
+        line.append(drawn, style=style)
+        line.append(f"  {rung.size:5d}  {rung.description.text}")
+        if rung.lost:
+            line.append("  LOST", style="red")
+        yield line
+    for mark in marks:
+        yield _mark(row, *mark)
+
+
+def _mark(row: Row, at: float, name: str) -> Text:
+    heading = _HEADINGS[name].replace("\n", ", ")
+    return Text(f"{at * 1000 / row.rtt_ms:6.2f}  ", style="dim").append(
+        f"{'· ' + heading:<{_ARROW}}", style="green"
+    )
+
+
+def verdict(ledger: Ledger) -> list[Text]:
+    """Say whether the speech came back and whether the targets are met."""
+    lines = []
+    if ledger.correlation is not None:
+        lines.append(Text(f"speech came back with correlation {ledger.correlation:.3f}"))
+    misses = ledger.misses()
+    if not misses:
+        lines.append(Text("all targets met", style="bold green"))
+    lines += [Text(f"missed: {miss}", style="bold red") for miss in misses]
+    return lines
