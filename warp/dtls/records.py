@@ -49,6 +49,7 @@ class DtlsDiscard(enum.Enum):
     OUT_OF_WINDOW = "a handshake message too far ahead"
     BAD_FRAGMENT = "a handshake fragment that contradicts itself or others"
     BUFFER_FULL = "no room to keep what came too early"
+    HELD = "not worthless: kept until its keys are known"
     OLD_MESSAGE = "a handshake message that was dealt with before"
     MISPLACED_MESSAGE = "a plaintext message that has no place now"
     UNDECODABLE_HELLO = "a plaintext message that does not parse"

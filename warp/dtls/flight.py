@@ -1,0 +1,364 @@
+"""Our outgoing handshake messages: packed into datagrams, resent until acknowledged.
+
+RFC 9147 sections 5.5, 5.8 and 7.2; RFC 6347 section 4.2.4. Called by the handshake desk and, for
+timers and ACKs, by the connection. Messages are kept as messages: a retransmission has the same
+bytes and message_seq, new record numbers, its original epoch, and whatever boundaries fit.
+
+    PREPARING ─ send ─▶ WAITING ─ timer, or the peer repeats itself ─▶ WAITING (what is missing)
+                          │ ACK of a part ─▶ WAITING (what is missing, once)
+                          └ answered, or ACK of everything ─▶ empty
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from typing import Final
+
+from warp.dtls.context import Context, DtlsTimer
+from warp.dtls.epochs import EpochTable
+from warp.dtls.events import FlightAcknowledged
+from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE
+
+FRAGMENT_HEADER_LENGTH: Final = 12
+RECORDS_A_BURST: Final = 10  # RFC 9147 section 5.8.3
+REMEMBERED_RECORDS: Final = 64
+MTU_STEPS: Final = ((4, 548), (2, 1000))  # after so many timeouts in a row, at most so many bytes
+_MIN_PIECE: Final = 32  # a smaller piece of a message is not worth a record of its own
+
+
+class AckEffect(enum.Enum):
+    """What an ACK did to the flight."""
+
+    NOTHING = "it names nothing that is outstanding"
+    PART = "a part is acknowledged"
+    ALL = "nothing is left outstanding"
+
+
+class OutgoingMessage:
+    """One handshake message with the ranges that the peer has; or a ChangeCipherSpec."""
+
+    __slots__ = ("_acked", "_header", "body", "content_type", "epoch")
+
+    def __init__(
+        self, epoch: int, message_type: int, message_seq: int, body: bytes, content_type: int
+    ) -> None:
+        self.epoch = epoch
+        self.content_type = content_type
+        self.body = body
+        length = len(body).to_bytes(3, "big")
+        self._header = bytes((message_type,)) + length + message_seq.to_bytes(2, "big")
+        self._acked: list[tuple[int, int]] = []
+
+    def fragment(self, start: int, end: int) -> bytes:
+        """Return header and bytes of one range."""
+        if self.content_type == CHANGE_CIPHER_SPEC:
+            return self.body
+        return b"".join(
+            (
+                self._header,
+                start.to_bytes(3, "big"),
+                (end - start).to_bytes(3, "big"),
+                self.body[start:end],
+            )
+        )
+
+    def acknowledge(self, start: int, end: int) -> None:
+        """Note that the peer has this range. An empty message is one range of no bytes."""
+        merged: list[tuple[int, int]] = []
+        for low, high in sorted([*self._acked, (start, end)]):
+            if merged and low <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
+            else:
+                merged.append((low, high))
+        self._acked = merged
+
+    def missing(self) -> list[tuple[int, int]]:
+        """Return the ranges that the peer has not acknowledged."""
+        if not self.body:
+            return [] if self._acked else [(0, 0)]
+        out: list[tuple[int, int]] = []
+        position = 0
+        for low, high in self._acked:
+            if low > position:
+                out.append((position, low))
+            position = high
+        if position < len(self.body):
+            out.append((position, len(self.body)))
+        return out
+
+    def missing_bytes(self) -> int:
+        """Return how much of a record the missing ranges take, fragment headers included."""
+        return sum(end - start + FRAGMENT_HEADER_LENGTH for start, end in self.missing())
+
+
+class Flight:
+    """The messages that the peer has not acknowledged, and when to repeat them."""
+
+    __slots__ = (
+        "_acked_in_part",
+        "_backlog",
+        "_context",
+        "_epochs",
+        "_messages",
+        "_repaired",
+        "_reply_expected",
+        "_rto_s",
+        "_sent",
+        "_sent_at",
+        "_unsent",
+        "next_message_seq",
+        "timeouts",
+    )
+
+    def __init__(self, context: Context, epochs: EpochTable) -> None:
+        self._context = context
+        self._epochs = epochs
+        self._messages: list[OutgoingMessage] = []
+        self._unsent: list[OutgoingMessage] = []
+        self._sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
+        self._backlog: list[bytes] = []
+        self._reply_expected = False
+        self._acked_in_part = False
+        self._repaired = False  # the missing part has been resent since the last full sending
+        self._rto_s = 0.0
+        self._sent_at = 0.0
+        self.next_message_seq = 0
+        self.timeouts = 0
+
+    @property
+    def outstanding(self) -> bool:
+        """Tell whether something is queued, or sent and not acknowledged."""
+        return bool(self._messages)
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Tell whether something is outstanding that is repeated until it is answered."""
+        return self._reply_expected and bool(self._messages)
+
+    @property
+    def rto_s(self) -> float:
+        """Timeout of the present sending, backed off."""
+        return self._rto_s or self._context.rto_s
+
+    # filling ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Drop what was outstanding: the peer's answer has acknowledged it."""
+        self._messages.clear()
+        self._unsent.clear()
+        self._sent.clear()
+        self._backlog.clear()
+        self._reply_expected = self._acked_in_part = self._repaired = False
+        self._rto_s = 0.0
+        self.timeouts = 0
+        self._context.timers.cancel(DtlsTimer.RETRANSMIT)
+        self._context.timers.cancel(DtlsTimer.BURST)
+
+    def add(self, message_type: int, body: bytes, epoch: int) -> int:
+        """Queue one message and return its message_seq."""
+        message_seq = self.next_message_seq
+        self.next_message_seq += 1
+        self._queue(OutgoingMessage(epoch, message_type, message_seq, body, HANDSHAKE))
+        return message_seq
+
+    def add_change_cipher_spec(self) -> None:
+        """Queue the record that announces epoch 1 (RFC 5246 section 7.1)."""
+        self._queue(OutgoingMessage(0, 0, 0, b"\x01", CHANGE_CIPHER_SPEC))
+
+    def _queue(self, message: OutgoingMessage) -> None:
+        self._messages.append(message)
+        self._unsent.append(message)
+
+    # sending ------------------------------------------------------------------------------------
+
+    def send(self, now: float, *, reply_expected: bool) -> None:
+        """Seal what is queued and not sent yet; with `reply_expected`, repeat until answered."""
+        unsent, self._unsent = self._unsent, []
+        self._reply_expected = reply_expected
+        self._transmit(unsent, now)
+        self._context.emit(now, "flight_sent", {"messages": len(unsent)})
+
+    def handle_timeout(self, now: float) -> None:
+        """Resend what is missing, and wait twice as long for an answer (section 5.8.1)."""
+        if not self.awaits_reply:
+            return
+        self.timeouts += 1
+        self._rto_s = min(self.rto_s * 2, self._context.config.max_rto_s)
+        self._repaired = False
+        self._context.emit(now, "flight_timeout", {"timeouts": self.timeouts})
+        self._transmit(self._messages, now)
+
+    def handle_repetition(self, now: float) -> None:
+        """Resend because the peer repeats what came before: it has nothing of ours.
+
+        At most once in half a timeout, and not once a part is acknowledged (section 5.8.1).
+        """
+        if not self._messages or self._acked_in_part or self._unsent:
+            return
+        if now - self._sent_at < self.rto_s / 2:
+            return
+        self._context.emit(now, "flight_repeated", {})
+        self._transmit(self._messages, now)
+
+    def handle_burst_timer(self, now: float) -> None:
+        """Let the next ten records of a long flight leave."""
+        self._release(now)
+
+    def resume(self, now: float) -> None:
+        """Arm the retransmission timer again after it was suspended, or after a new RTT."""
+        if self.awaits_reply and not self._context.suspended:
+            self._context.timers.arm(DtlsTimer.RETRANSMIT, now + self.rto_s)
+
+    def rtt_changed(self, now: float) -> None:
+        """Take the new first timeout over, unless it was backed off already."""
+        if self.timeouts == 0:
+            self._rto_s = 0.0
+            deadline = self._context.timers.deadline(DtlsTimer.RETRANSMIT)
+            if deadline is not None:
+                wanted = max(now, self._sent_at + self.rto_s)
+                self._context.timers.arm(DtlsTimer.RETRANSMIT, wanted)
+
+    def _transmit(self, messages: Iterable[OutgoingMessage], now: float) -> None:
+        packer = _Packer(self._epochs, self._mtu())
+        for message in messages:
+            packer.add(message)
+        sealed = packer.finish()
+        self._sent.update(packer.sent)
+        while len(self._sent) > REMEMBERED_RECORDS:
+            del self._sent[next(iter(self._sent))]
+        self._sent_at = now
+        self._context.outbox.new_flight = True
+        self._backlog.extend(sealed)
+        self._release(now)
+        self.resume(now)
+
+    def _release(self, now: float) -> None:
+        out, records = self._context.outbox.flight, 0
+        while self._backlog and records + 1 <= RECORDS_A_BURST:
+            out.append(self._backlog.pop(0))
+            records += 1
+        if self._backlog:
+            self._context.timers.arm(DtlsTimer.BURST, now + self.rto_s / 4)
+
+    def _mtu(self) -> int:
+        for timeouts, mtu in MTU_STEPS:
+            if self.timeouts >= timeouts:
+                return min(mtu, self._context.mtu)
+        return self._context.mtu
+
+    # acknowledgement ----------------------------------------------------------------------------
+
+    def receive_ack(self, numbers: Iterable[tuple[int, int]], now: float) -> AckEffect:
+        """Mark what these records carried; resend at once, but once only, what is missing.
+
+        Unknown record numbers mean nothing: they may be of a flight that is long answered.
+        """
+        touched = False
+        for number in numbers:
+            for message, start, end in self._sent.pop(number, ()):
+                message.acknowledge(start, end)
+                touched = True
+        if not touched or not self._messages:
+            return AckEffect.NOTHING
+        self._messages = [message for message in self._messages if message.missing()]
+        if not self._messages:
+            self.begin()
+            self._context.events.append(FlightAcknowledged())
+            self._context.emit(now, "flight_acknowledged", {})
+            return AckEffect.ALL
+        self._acked_in_part = True
+        self._rto_s, self.timeouts = 0.0, 0
+        if not self._repaired:
+            self._repaired = True
+            self._transmit(self._messages, now)
+        else:
+            self.resume(now)
+        return AckEffect.PART
+
+    def stop(self) -> None:
+        """Give up repeating; what is outstanding stays unanswered."""
+        self.begin()
+
+
+class _Packer:
+    """Fills datagrams greedily: one protected record each, one message a plaintext record.
+
+    One message a plaintext record because some peers break on more; protected messages stay
+    together where they fit, because NSS acknowledges half a flight in a way that kills BoringSSL.
+    """
+
+    __slots__ = ("_content", "_datagram", "_epoch", "_epochs", "_mtu", "_out", "_queue",
+                 "_ranges", "_size", "sent")  # fmt: skip
+
+    def __init__(self, epochs: EpochTable, mtu: int) -> None:
+        self._epochs = epochs
+        self._mtu = mtu
+        self._out: list[bytes] = []
+        self._datagram: list[bytes] = []
+        self._size = 0
+        self._queue: list[OutgoingMessage] = []
+        self._content: list[bytes] = []
+        self._ranges: list[tuple[OutgoingMessage, int, int]] = []
+        self._epoch = -1
+        self.sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
+
+    def add(self, message: OutgoingMessage) -> None:
+        self._queue.append(message)
+
+    def finish(self) -> list[bytes]:
+        """Return the datagrams."""
+        queue, position = self._queue, 0
+        while position < len(queue):
+            epoch = queue[position].epoch
+            last = position + 1
+            # what shares a record: protected messages of one epoch, and nothing in epoch 0
+            while epoch and last < len(queue) and queue[last].epoch == epoch:
+                last += 1
+            self._pack_group(queue[position:last], epoch)
+            position = last
+        self._close_datagram()
+        return self._out
+
+    def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
+        overhead = self._epochs.write_keys(epoch).overhead
+        total = overhead + sum(message.missing_bytes() for message in group)
+        room = self._mtu - self._size
+        if epoch and room < total <= self._mtu:
+            self._close_datagram()
+        self._epoch = epoch
+        for message in group:
+            for start, end in message.missing():
+                self._pack_range(message, start, end, overhead)
+        self._close_record()
+
+    def _pack_range(self, message: OutgoingMessage, start: int, end: int, overhead: int) -> None:
+        header = FRAGMENT_HEADER_LENGTH if message.content_type == HANDSHAKE else 0
+        while True:
+            taken = sum(map(len, self._content)) if self._content else 0
+            room = self._mtu - self._size - overhead - taken - header
+            if room < min(end - start, _MIN_PIECE) and (self._size or taken):
+                self._close_datagram()
+                continue
+            cut = min(end, start + max(room, 1))
+            self._content.append(message.fragment(start, cut))
+            self._ranges.append((message, start, cut))
+            start = cut
+            if start >= end:
+                return
+
+    def _close_record(self) -> None:
+        if not self._content:
+            return
+        keys = self._epochs.write_keys(self._epoch)
+        self.sent[(self._epoch, keys.next_sequence)] = self._ranges
+        record = keys.seal(self._ranges[0][0].content_type, b"".join(self._content))
+        self._datagram.append(record)
+        self._size += len(record)
+        self._content, self._ranges = [], []
+
+    def _close_datagram(self) -> None:
+        self._close_record()
+        if self._datagram:
+            self._out.append(b"".join(self._datagram))
+        self._datagram, self._size = [], 0

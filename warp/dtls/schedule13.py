@@ -1,0 +1,125 @@
+"""The DTLS 1.3 key schedule (RFC 8446 section 7, with the prefix of RFC 9147 section 5.9).
+
+Called by client13, server13 and the key update.
+
+    0 ─▶ early ─▶ derived ─▶ handshake(ECDHE) ─▶ derived ─▶ master
+                               ├─▶ c hs, s hs traffic        ├─▶ c ap, s ap traffic ─▶ traffic upd
+                               │    └─▶ finished             │    └─▶ key, iv, sn of epochs 3, 4, …
+                               └─▶ key, iv, sn of epoch 2    └─▶ exp master ─▶ exporter
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from warp.crypto import AeadKind, hkdf_expand_label, hkdf_extract
+from warp.dtls.record13 import ReadKeys13, WriteKeys13
+from warp.dtls.suites import SUITES13
+
+_IV_LENGTH: Final = 12
+
+
+class TrafficSecrets(NamedTuple):
+    """The secrets of one stage, one for each direction."""
+
+    client: bytes
+    server: bytes
+
+
+@lru_cache(maxsize=4)
+def _early_derived(hash_name: str) -> bytes:
+    """Return what goes into the handshake secret when there is no pre-shared key: a constant."""
+    length = hashlib.new(hash_name).digest_size
+    early = hkdf_extract(b"", bytes(length), hash_name)
+    return derive_secret(early, b"derived", _empty_hash(hash_name), hash_name)
+
+
+@lru_cache(maxsize=4)
+def _empty_hash(hash_name: str) -> bytes:
+    return hashlib.new(hash_name).digest()
+
+
+def derive_secret(secret: bytes, label: bytes, digest: bytes, hash_name: str) -> bytes:
+    """Return Derive-Secret with a transcript hash that is already made."""
+    return hkdf_expand_label(secret, label, digest, len(digest), hash_name)
+
+
+class Schedule13:
+    """The secrets of one handshake, in the order in which they can be known."""
+
+    __slots__ = ("_secret", "aead", "hash_name", "suite")
+
+    def __init__(self, suite: int) -> None:
+        parameters = SUITES13[suite]
+        self.suite = suite
+        self.aead: Final[AeadKind] = parameters.aead
+        self.hash_name: Final[str] = parameters.hash_name
+        self._secret = b""
+
+    def handshake_secrets(self, shared_secret: bytes, digest: bytes) -> TrafficSecrets:
+        """Return the secrets of epoch 2; `digest` covers ClientHello to ServerHello."""
+        name = self.hash_name
+        self._secret = hkdf_extract(_early_derived(name), shared_secret, name)
+        return TrafficSecrets(
+            derive_secret(self._secret, b"c hs traffic", digest, name),
+            derive_secret(self._secret, b"s hs traffic", digest, name),
+        )
+
+    def application_secrets(self, digest: bytes) -> tuple[TrafficSecrets, bytes]:
+        """Return the secrets of epoch 3 and the exporter's.
+
+        `digest` covers ClientHello to the server's Finished.
+        """
+        name = self.hash_name
+        derived = derive_secret(self._secret, b"derived", _empty_hash(name), name)
+        master = hkdf_extract(derived, bytes(len(derived)), name)
+        self._secret = b""
+        secrets = TrafficSecrets(
+            derive_secret(master, b"c ap traffic", digest, name),
+            derive_secret(master, b"s ap traffic", digest, name),
+        )
+        return secrets, derive_secret(master, b"exp master", digest, name)
+
+    def verify_data(self, secret: bytes, digest: bytes) -> bytes:
+        """Return the body of a Finished message of the side that owns `secret`."""
+        key = hkdf_expand_label(secret, b"finished", b"", len(secret), self.hash_name)
+        return hmac.digest(key, digest, self.hash_name)
+
+    def read_keys(self, epoch: int, secret: bytes) -> ReadKeys13:
+        """Return the keys to receive in `epoch`."""
+        return ReadKeys13(epoch, self.aead, *self._keys(secret))
+
+    def write_keys(self, epoch: int, secret: bytes) -> WriteKeys13:
+        """Return the keys to send in `epoch`."""
+        return WriteKeys13(epoch, self.aead, *self._keys(secret))
+
+    def next_secret(self, secret: bytes) -> bytes:
+        """Return the traffic secret after a key update (RFC 8446 section 7.2)."""
+        return hkdf_expand_label(secret, b"traffic upd", b"", len(secret), self.hash_name)
+
+    def _keys(self, secret: bytes) -> tuple[bytes, bytes, bytes]:
+        length, name = self.aead.key_length, self.hash_name
+        return (
+            hkdf_expand_label(secret, b"key", b"", length, name),
+            hkdf_expand_label(secret, b"iv", b"", _IV_LENGTH, name),
+            hkdf_expand_label(secret, b"sn", b"", length, name),
+        )
+
+
+class Exporter13:
+    """Keying material for other protocols (RFC 8446 section 7.5)."""
+
+    __slots__ = ("_hash_name", "_secret")
+
+    def __init__(self, secret: bytes, hash_name: str) -> None:
+        self._secret: Final = secret
+        self._hash_name: Final = hash_name
+
+    def export(self, label: bytes, length: int) -> bytes:
+        """Return `length` bytes for `label`, with the empty context."""
+        empty = _empty_hash(self._hash_name)
+        derived = derive_secret(self._secret, label, empty, self._hash_name)
+        return hkdf_expand_label(derived, b"exporter", empty, length, self._hash_name)

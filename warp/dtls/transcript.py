@@ -1,0 +1,72 @@
+"""The transcript: every handshake message so far, as each version hashes it.
+
+DTLS 1.3 (RFC 9147 section 5.2) hashes the TLS form, type ‖ length ‖ body. DTLS 1.2 (RFC 6347
+section 4.2.6) hashes the 12-byte header as if the message had never been fragmented. Called by
+the handshake desk and its machines; until the version is known the messages are kept as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from warp.dtls.suites import DtlsVersion
+from warp.errors import InternalError
+
+_MESSAGE_HASH = 254  # RFC 8446 section 4.4.1
+
+
+class Transcript:
+    """Running hash of a handshake."""
+
+    __slots__ = ("_early", "_hash", "_hash_name", "_raw", "_version")
+
+    def __init__(self) -> None:
+        self._early: list[tuple[int, int, bytes]] = []
+        self._version: DtlsVersion | None = None
+        self._hash_name = ""
+        self._hash = hashlib.sha256()
+        self._raw: list[bytes] = []  # 1.2 signs the messages themselves, not their hash
+
+    def start(self, version: DtlsVersion, hash_name: str) -> None:
+        """Fix the form and the hash, and take in what came before the choice."""
+        self._version = version
+        self._hash_name = hash_name
+        self._hash = hashlib.new(hash_name)
+        early, self._early = self._early, []
+        for message_type, message_seq, body in early:
+            self.add(message_type, message_seq, body)
+
+    def add(self, message_type: int, message_seq: int, body: bytes) -> None:
+        """Append one message."""
+        if self._version is None:
+            self._early.append((message_type, message_seq, body))
+            return
+        length = len(body).to_bytes(3, "big")
+        if self._version is DtlsVersion.DTLS13:
+            self._hash.update(bytes((message_type,)) + length + body)
+            return
+        header = (
+            bytes((message_type,)) + length + message_seq.to_bytes(2, "big") + b"\0\0\0" + length
+        )
+        self._hash.update(header + body)
+        self._raw.append(header + body)
+
+    def clear(self) -> None:
+        """Forget everything: a HelloVerifyRequest and what it answers do not count in 1.2."""
+        self._early = []
+
+    def fold_for_retry(self) -> None:
+        """Replace the first ClientHello by its hash (RFC 8446 section 4.4.1)."""
+        if self._version is not DtlsVersion.DTLS13:
+            raise InternalError("only DTLS 1.3 folds its transcript")
+        digest = self._hash.digest()
+        self._hash = hashlib.new(self._hash_name)
+        self._hash.update(bytes((_MESSAGE_HASH, 0, 0, len(digest))) + digest)
+
+    def digest(self) -> bytes:
+        """Return the hash of all messages so far."""
+        return self._hash.copy().digest()
+
+    def raw(self) -> bytes:
+        """Return all messages so far, as DTLS 1.2 signs them (RFC 5246 section 7.4.8)."""
+        return b"".join(self._raw)
