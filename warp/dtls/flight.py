@@ -107,6 +107,7 @@ class Flight:
         "_sent",
         "_sent_at",
         "_unsent",
+        "generation",
         "next_message_seq",
         "timeouts",
     )
@@ -117,12 +118,13 @@ class Flight:
         self._messages: list[OutgoingMessage] = []
         self._unsent: list[OutgoingMessage] = []
         self._sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
-        self._backlog: list[bytes] = []
+        self._backlog: list[tuple[bytes, int]] = []  # datagrams with the number of their records
         self._reply_expected = False
         self._acked_in_part = False
         self._repaired = False  # the missing part has been resent since the last full sending
         self._rto_s = 0.0
         self._sent_at = 0.0
+        self.generation = 0  # counts flights
         self.next_message_seq = 0
         self.timeouts = 0
 
@@ -145,6 +147,7 @@ class Flight:
 
     def begin(self) -> None:
         """Drop what was outstanding: the peer's answer has acknowledged it."""
+        self.generation += 1
         self._messages.clear()
         self._unsent.clear()
         self._sent.clear()
@@ -235,9 +238,13 @@ class Flight:
 
     def _release(self, now: float) -> None:
         out, records = self._context.outbox.flight, 0
-        while self._backlog and records + 1 <= RECORDS_A_BURST:
-            out.append(self._backlog.pop(0))
-            records += 1
+        while self._backlog:
+            datagram, count = self._backlog[0]
+            if records and records + count > RECORDS_A_BURST:
+                break
+            records += count
+            out.append(datagram)
+            del self._backlog[0]
         if self._backlog:
             self._context.timers.arm(DtlsTimer.BURST, now + self.rto_s / 4)
 
@@ -294,7 +301,7 @@ class _Packer:
     def __init__(self, epochs: EpochTable, mtu: int) -> None:
         self._epochs = epochs
         self._mtu = mtu
-        self._out: list[bytes] = []
+        self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
         self._queue: list[OutgoingMessage] = []
@@ -306,8 +313,8 @@ class _Packer:
     def add(self, message: OutgoingMessage) -> None:
         self._queue.append(message)
 
-    def finish(self) -> list[bytes]:
-        """Return the datagrams."""
+    def finish(self) -> list[tuple[bytes, int]]:
+        """Return the datagrams, each with the number of its records."""
         queue, position = self._queue, 0
         while position < len(queue):
             epoch = queue[position].epoch
@@ -360,5 +367,5 @@ class _Packer:
     def _close_datagram(self) -> None:
         self._close_record()
         if self._datagram:
-            self._out.append(b"".join(self._datagram))
+            self._out.append((b"".join(self._datagram), len(self._datagram)))
         self._datagram, self._size = [], 0

@@ -1,9 +1,9 @@
 """The desk that a handshake machine sits at: what it is handed, and what it may do.
 
-Shared by DTLS 1.3 (RFC 9147) and DTLS 1.2 (RFC 6347). The connection feeds records to this
-module, and this module feeds whole messages, in order, to the machine.
+Shared by DTLS 1.3 (RFC 9147) and DTLS 1.2 (RFC 6347). The connection feeds records to the
+driver, the driver feeds whole messages, in order, to the machine, the machine works here.
 
-    connection ─▶ Handshake.receive_record(epoch, sequence, content, now)
+    connection ─▶ HandshakeDriver.receive_record(record, now)           (module driver)
                     │ fragments ─▶ Reassembler ─▶ whole message, in message_seq order
                     ▼
                   awaiting.accept(message, now) ─▶ the next Awaiting, or itself to stay
@@ -14,9 +14,9 @@ module, and this module feeds whole messages, in order, to the machine.
 
 How a machine is written
 - One class for each awaited message (`class AwaitFinished(Awaiting)`). It names the message types
-  that it accepts in `awaited` and the epoch that they must come in. A message of another type is
-  answered with unexpected_message by this module (in epoch 0 it is dropped: anyone can forge it);
-  a message of the right type in a lower epoch is dropped, so that the real one can still come.
+  that it accepts in `awaited`, and in the property `epoch` the epoch that they must come in. A
+  message of another type is answered with unexpected_message by the driver (as long as 1.2 is
+  not chosen, one in epoch 0 is dropped: anyone can forge it, and the real one can still come).
 - `accept(message, now)` returns the state that waits for what comes next. When the handshake is
   done it returns the state that waits for post-handshake messages, which stays for ever.
 - A fault is raised as `HandshakeFault` (see faults); `OctetsError` out of a codec means
@@ -38,7 +38,8 @@ Transcript
   CertificateVerify signs. The form (TLS headers in 1.3, 12-byte headers in 1.2) is its business.
 
 Flights
-- `begin_flight()`: whatever was outstanding is acknowledged by what has just been received.
+- `begin_flight()`: whatever was outstanding is acknowledged by what has just been received. (The
+  driver does so by itself when a message of the peer's next flight is accepted.)
 - `send_message(type, body, epoch)` queues; `send_change_cipher_spec()` queues the record of 1.2.
 - `finish_flight(now, reply_expected=...)` seals it all into datagrams and, if a reply is expected,
   arms the retransmission timer. A final flight (1.2 server) passes False: it is resent only when
@@ -54,25 +55,40 @@ Keys
 
 Outcome
 - `outcome`: version, suite, group, srtp_profile, exporter; set them as they become known and call
-  `notify_negotiated()` when the first four are final. `accept_certificate(der)` checks the
+  `notify_negotiated(now)` when the first four are final. `accept_certificate(der)` checks the
   fingerprint when it is known (else later) and returns the PeerCertificate; `peer_proved()` after
-  its CertificateVerify. `complete()` when both Finished are in place.
+  its CertificateVerify. `complete(now)` when both Finished are in place: certificate, entropy and
+  transcript are gone after it.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import ClassVar, Final, Protocol, TypeVar
 
-from warp.dtls.suites import CipherSuite, DtlsVersion
+from warp.crypto import Certificate, PeerCertificate
+from warp.dtls.acks import AckList
+from warp.dtls.config import DtlsConfig, DtlsRole
+from warp.dtls.context import Context, DtlsTimer
+from warp.dtls.epochs import EpochTable
+from warp.dtls.events import (
+    EarlyWriteReady,
+    HandshakeCompleted,
+    Negotiated,
+    PeerCertificateReceived,
+)
+from warp.dtls.faults import Alert, DtlsRule, misbehaved
+from warp.dtls.flight import Flight
+from warp.dtls.identity import PeerIdentity
+from warp.dtls.intake import Intake
+from warp.dtls.reassembly import HandshakeMessage
+from warp.dtls.records import ReadKeys, WriteKeys
+from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
+from warp.dtls.transcript import Transcript
+from warp.entropy import Entropy
+from warp.errors import InternalError
 
-
-class HandshakeMessage(NamedTuple):
-    """A whole handshake message as it came out of the reassembler."""
-
-    message_type: int
-    message_seq: int
-    body: bytes
-    epoch: int
+_T = TypeVar("_T")
 
 
 class Awaiting:
@@ -81,7 +97,11 @@ class Awaiting:
     __slots__ = ()
 
     awaited: ClassVar[tuple[int, ...]] = ()
-    epoch: ClassVar[int] = 0
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the awaited message must come in."""
+        return 0
 
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the awaited message and return the next state. Raises HandshakeFault."""
@@ -95,10 +115,25 @@ class Exporter(Protocol):
         """Return `length` bytes for `label`, without a context."""
 
 
-class Outcome:
-    """What a handshake has agreed on."""
+class KeyLog:
+    """Writes secrets as SSLKEYLOGFILE lines, for those who ask for it."""
 
-    __slots__ = ("exporter", "group", "srtp_profile", "suite", "version")
+    __slots__ = ("_write", "client_random")
+
+    def __init__(self, write: Callable[[str], object] | None) -> None:
+        self._write: Final = write
+        self.client_random = b""
+
+    def log(self, label: str, secret: bytes) -> None:
+        """Write one line, if a key log is configured."""
+        if self._write is not None:
+            self._write(f"{label} {self.client_random.hex()} {secret.hex()}\n")
+
+
+class Outcome:
+    """What a handshake has agreed on; all that outlives it."""
+
+    __slots__ = ("completed", "exporter", "group", "srtp_profile", "suite", "version")
 
     def __init__(self) -> None:
         self.version: DtlsVersion | None = None
@@ -106,3 +141,180 @@ class Outcome:
         self.group: int | None = None
         self.srtp_profile: int | None = None
         self.exporter: Exporter | None = None
+        self.completed = False
+
+
+class Handshake:
+    """The services of one connection to its handshake machine. See the module's text."""
+
+    __slots__ = (
+        "_certificate",
+        "_entropy",
+        "_fresh_keys",
+        "_transcript",
+        "acks",
+        "context",
+        "epochs",
+        "flight",
+        "identity",
+        "intake",
+        "key_log",
+        "outcome",
+    )
+
+    def __init__(
+        self,
+        context: Context,
+        certificate: Certificate,
+        entropy: Entropy,
+        keylog: Callable[[str], object] | None,
+    ) -> None:
+        self.context: Final = context
+        self.epochs: Final = EpochTable()
+        self.intake: Final = Intake(context, self.epochs)
+        self.flight: Final = Flight(context, self.epochs)
+        self.acks: Final = AckList()
+        self.identity: Final = PeerIdentity()
+        self.outcome: Final = Outcome()
+        self.key_log: Final = KeyLog(keylog)
+        self._certificate: Certificate | None = certificate
+        self._entropy: Entropy | None = entropy
+        self._transcript: Transcript | None = Transcript()
+        self._fresh_keys = False
+
+    # what a machine reads -----------------------------------------------------------------------
+
+    @property
+    def config(self) -> DtlsConfig:
+        """The configuration of this connection."""
+        return self.context.config
+
+    @property
+    def role(self) -> DtlsRole:
+        """Client or server."""
+        return self.context.role
+
+    @property
+    def certificate(self) -> Certificate:
+        """Our own identity, for as long as the handshake lasts."""
+        return _present(self._certificate)
+
+    @property
+    def entropy(self) -> Entropy:
+        """Where randoms and key shares come from, for as long as the handshake lasts."""
+        return _present(self._entropy)
+
+    @property
+    def transcript(self) -> Transcript:
+        """The messages so far, for as long as the handshake lasts."""
+        return _present(self._transcript)
+
+    # negotiation --------------------------------------------------------------------------------
+
+    def choose(self, version: DtlsVersion, suite: int) -> None:
+        """Fix version and suite: the transcript gets its form, the intake its record format."""
+        self.outcome.version = version
+        self.outcome.suite = CipherSuite(suite)
+        self.intake.version = version
+        parameters = (SUITES13 if version is DtlsVersion.DTLS13 else SUITES12)[suite]
+        self.transcript.start(version, parameters.hash_name)
+
+    def notify_negotiated(self, now: float) -> None:
+        """Report version, suite, group and SRTP profile; fail when SRTP is needed and missing."""
+        outcome = self.outcome
+        if outcome.srtp_profile is None and self.config.require_srtp:
+            raise misbehaved(Alert.HANDSHAKE_FAILURE, DtlsRule.SRTP_MISSING, "RFC 8827 section 6.5")
+        version, suite, group = _present(outcome.version), _present(outcome.suite), outcome.group
+        self.context.events.append(Negotiated(version, suite, group, outcome.srtp_profile))
+        self.context.emit(
+            now,
+            "negotiated",
+            {
+                "version": version.name,
+                "suite": suite.name,
+                "group": group,
+                "srtp_profile": outcome.srtp_profile,
+            },
+        )
+
+    # flights ------------------------------------------------------------------------------------
+
+    def begin_flight(self) -> None:
+        """Start an answer: what was outstanding is acknowledged, and so is what we answer."""
+        self.flight.begin()
+        self.acks.clear()
+        self.context.timers.cancel(DtlsTimer.ACK)
+
+    def send_message(self, message_type: int, body: bytes, epoch: int) -> None:
+        """Queue one message of the flight and add it to the transcript."""
+        message_seq = self.flight.add(message_type, body, epoch)
+        self.transcript.add(message_type, message_seq, body)
+
+    def send_change_cipher_spec(self) -> None:
+        """Queue DTLS 1.2's announcement of the epoch that follows."""
+        self.flight.add_change_cipher_spec()
+
+    def finish_flight(self, now: float, *, reply_expected: bool) -> None:
+        """Seal the flight into datagrams and repeat it until answered, if an answer is due."""
+        self.flight.send(now, reply_expected=reply_expected)
+
+    # keys ---------------------------------------------------------------------------------------
+
+    def install_read(self, keys: ReadKeys) -> None:
+        """Accept records under these keys; those that came too early are opened soon."""
+        self.epochs.install_read(keys)
+        self._fresh_keys = True
+
+    def install_write(self, keys: WriteKeys) -> None:
+        """Send under these keys from now on (data and ACKs; a flight says its epochs itself)."""
+        self.epochs.install_write(keys)
+
+    def take_fresh_keys(self) -> bool:
+        """Tell, once, that read keys have been installed."""
+        fresh, self._fresh_keys = self._fresh_keys, False
+        return fresh
+
+    def log_secret(self, label: str, secret: bytes) -> None:
+        """Write a line of the key log, if there is one (labels of RFC 9850)."""
+        self.key_log.log(label, secret)
+
+    # authentication and the end -----------------------------------------------------------------
+
+    def accept_certificate(self, der: bytes) -> PeerCertificate:
+        """Return the peer's certificate, checked against its fingerprint if that is known yet.
+
+        Raises HandshakeFault: bad_certificate on a mismatch or a key that cannot be used.
+        """
+        try:
+            certificate = PeerCertificate(der)
+        except ValueError as error:
+            raise misbehaved(
+                Alert.BAD_CERTIFICATE, DtlsRule.BAD_CERTIFICATE, "RFC 8446 section 4.4.2.4"
+            ) from error
+        self.identity.show(der)
+        return certificate
+
+    def peer_proved(self) -> None:
+        """Note that the peer has signed with the key of its certificate."""
+        self.identity.proved = True
+        self.context.events.append(PeerCertificateReceived(_present(self.identity.der)))
+
+    def early_write_ready(self) -> None:
+        """Report that a 1.3 server may write and export though its client is not known yet."""
+        self.context.events.append(EarlyWriteReady())
+
+    def complete(self, now: float) -> None:
+        """Note that both Finished messages are in place, and let go of what only they needed."""
+        self.outcome.completed = True
+        self.context.timers.cancel(DtlsTimer.DEADLINE)
+        self.context.events.append(HandshakeCompleted(_present(self.outcome.version)))
+        self.context.emit(now, "handshake_completed", {})
+        self._transcript = None
+        self._certificate = None
+        self._entropy = None
+
+
+def _present(value: _T | None) -> _T:
+    if value is None:
+        raise InternalError("the handshake is over, or has not come so far")
+    return value

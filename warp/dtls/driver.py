@@ -1,0 +1,181 @@
+"""Feeds the handshake machine: fragments in, whole messages to the awaiting state, ACKs out.
+
+RFC 9147 sections 5.5, 5.8 and 7. Called by the connection with every handshake record; the
+interface of the machines is described in handshake.
+
+    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ next
+      │                        └ seen before ─▶ the peer repeats its flight: resend ours
+      └ kept or known ─▶ AckList ─▶ at once when we are done, after a quarter RTO while a flight
+                                    is incomplete
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from warp.dtls.config import DtlsRole
+from warp.dtls.context import DtlsTimer
+from warp.dtls.faults import Alert, DtlsRule, HandshakeFault, misbehaved
+from warp.dtls.handshake import Awaiting, Handshake
+from warp.dtls.intake import Record
+from warp.dtls.reassembly import Fragment, HandshakeMessage, Reassembler, Verdict
+from warp.dtls.records import ACK, DtlsDiscard
+from warp.dtls.suites import DtlsVersion
+from warp.octets import OctetsError
+
+FRAGMENT_HEADER_LENGTH: Final = 12
+MAX_FRAGMENTS: Final = 256  # in one record
+ACK_DELAY: Final = 0.25  # of the RTO, as BoringSSL (RFC 9147 section 7.1 leaves it open)
+
+
+class HandshakeDriver:
+    """Owns what comes in: the reassembler and the awaiting state."""
+
+    __slots__ = ("_handshake", "_reassembler", "_repeated", "awaiting")
+
+    def __init__(self, handshake: Handshake, awaiting: Awaiting) -> None:
+        self._handshake: Final = handshake
+        self._reassembler: Final = Reassembler(strict=handshake.config.strict_plaintext)
+        self._repeated = False
+        self.awaiting = awaiting
+
+    def receive_record(self, record: Record, now: float) -> None:
+        """Take one record of handshake fragments in. Raises HandshakeFault."""
+        acceptable = True
+        for fragment in self._fragments(record, now):
+            verdict = self._receive_fragment(fragment, now)
+            if verdict is Verdict.REFUSED:
+                acceptable = False
+            elif verdict is Verdict.KNOWN:
+                self._repeated = True
+            else:
+                self._deliver(now)
+        if acceptable and self._may_acknowledge(record.epoch):
+            self._handshake.acks.note(record.epoch, record.sequence)
+
+    def finish_datagram(self, now: float) -> None:
+        """Answer what the records of one datagram add up to: resend, acknowledge now or soon."""
+        handshake = self._handshake
+        if self._repeated:
+            self._repeated = False
+            handshake.flight.handle_repetition(now)
+        if not handshake.acks or handshake.outcome.version is not DtlsVersion.DTLS13:
+            return
+        if handshake.outcome.completed:
+            self.send_ack(now)
+        elif handshake.epochs.newest_write.epoch >= 2:
+            timers = handshake.context.timers
+            if timers.deadline(DtlsTimer.ACK) is None:
+                timers.arm(DtlsTimer.ACK, now + handshake.context.rto_s * ACK_DELAY)
+
+    def send_ack(self, now: float) -> None:
+        """Acknowledge what is listed, in the newest epoch that we can write (section 7.1)."""
+        handshake = self._handshake
+        handshake.context.timers.cancel(DtlsTimer.ACK)
+        if handshake.acks:
+            body = handshake.acks.take()
+            handshake.context.outbox.other.append(handshake.epochs.newest_write.seal(ACK, body))
+            handshake.context.emit(now, "ack_sent", {"records": (len(body) - 2) // 16})
+
+    def _fragments(self, record: Record, now: float) -> Iterator[Fragment]:
+        content, position = record.content, 0
+        for _ in range(MAX_FRAGMENTS):
+            body = position + FRAGMENT_HEADER_LENGTH
+            end = body + int.from_bytes(content[position + 9 : body], "big")
+            if end > len(content) or body > len(content):
+                break
+            yield Fragment(
+                content[position],
+                int.from_bytes(content[position + 1 : position + 4], "big"),
+                content[position + 4] << 8 | content[position + 5],
+                int.from_bytes(content[position + 6 : position + 9], "big"),
+                content[body:end],
+                record.epoch,
+            )
+            position = end
+            if position == len(content):
+                return
+        if record.epoch:
+            raise misbehaved(
+                Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 9147 section 5.2", "fragment"
+            )
+        self._handshake.context.discard(DtlsDiscard.BAD_FRAGMENT, now)
+
+    def _receive_fragment(self, fragment: Fragment, now: float) -> Verdict:
+        # a plaintext message cannot be the awaited one any more; it may still be a repetition
+        if (
+            fragment.epoch < self.awaiting.epoch
+            and fragment.epoch == 0
+            and fragment.message_seq >= self._reassembler.next_seq
+        ):
+            self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
+            return Verdict.REFUSED
+        verdict = self._reassembler.receive(fragment)
+        if verdict is Verdict.REFUSED:
+            self._handshake.context.discard(DtlsDiscard.BAD_FRAGMENT, now)
+        return verdict
+
+    def _may_acknowledge(self, epoch: int) -> bool:
+        """Tell whether records of this epoch belong into an ACK.
+
+        A ServerHello acknowledges the ClientHello, and the client's last flight the server's.
+        """
+        if self._handshake.role is DtlsRole.SERVER:
+            return epoch >= 2
+        return epoch >= 3 or not self._handshake.outcome.completed
+
+    def _deliver(self, now: float) -> None:
+        while (message := self._reassembler.pop()) is not None:
+            if not self._is_awaited(message):
+                if message.epoch or not self._forgiving:
+                    raise misbehaved(
+                        Alert.UNEXPECTED_MESSAGE,
+                        DtlsRule.UNEXPECTED_MESSAGE,
+                        "RFC 8446 section 4",
+                        f"type {message.message_type} in epoch {message.epoch}",
+                    )
+                self._reassembler.wait_again()
+                self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
+                return
+            if not self._accept(message, now):
+                return
+
+    @property
+    def _forgiving(self) -> bool:
+        """Tell whether absurd plaintext is dropped: DTLS 1.2 is plaintext almost to its end."""
+        handshake = self._handshake
+        return (
+            handshake.outcome.version is not DtlsVersion.DTLS12
+            and not handshake.config.strict_plaintext
+        )
+
+    def _is_awaited(self, message: HandshakeMessage) -> bool:
+        awaiting = self.awaiting
+        return message.epoch == awaiting.epoch and message.message_type in awaiting.awaited
+
+    def _accept(self, message: HandshakeMessage, now: float) -> bool:
+        handshake = self._handshake
+        in_handshake = not handshake.outcome.completed
+        generation = handshake.flight.generation
+        undecided = handshake.outcome.version is None and self._forgiving
+        try:
+            following = self.awaiting.accept(message, now)
+        except HandshakeFault as fault:
+            if undecided and fault.alert is Alert.DECODE_ERROR:
+                # damaged, or forged: the real hello is still to come
+                self._reassembler.wait_again()
+                handshake.context.discard(DtlsDiscard.UNDECODABLE_HELLO, now)
+                return False
+            raise
+        except OctetsError as error:
+            raise misbehaved(
+                Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
+            ) from error
+        if in_handshake and handshake.flight.generation == generation:
+            # the first message of the answer acknowledges our flight (section 7.1)
+            handshake.flight.begin()
+        if following.epoch > self.awaiting.epoch:
+            self._reassembler.enter_epoch(following.epoch)
+        self.awaiting = following
+        return True
