@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
@@ -188,9 +188,9 @@ def decode_key_shares(body: bytes) -> dict[int, bytes]:
     return shares
 
 
-def encode_key_shares(shares: Iterable[tuple[int, bytes]]) -> bytes:
-    """Return the body of a ClientHello's key_share."""
-    return vector16(b"".join(encode_key_share(group, share) for group, share in shares))
+def encode_key_shares(shares: Mapping[int, bytes]) -> bytes:
+    """Return the body of a ClientHello's key_share; `shares` by group, in that order."""
+    return vector16(b"".join(encode_key_share(group, share) for group, share in shares.items()))
 
 
 @strict("RFC 8446 section 4.2.8", "key_share")

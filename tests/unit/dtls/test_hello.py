@@ -14,6 +14,7 @@ from warp.dtls.extensions import (
     decode_key_shares,
     decode_use_srtp,
     encode_extensions,
+    encode_key_share,
     encode_key_shares,
     encode_use_srtp,
     refuse_unoffered,
@@ -161,9 +162,9 @@ def test_session_id_has_a_limit():
 
 
 def test_two_shares_for_one_group():
-    body = encode_key_shares([(29, b"a"), (29, b"b")])
+    body = vector16(encode_key_share(29, b"a") + encode_key_share(29, b"b"))
     assert fault(decode_key_shares, body).alert is Alert.ILLEGAL_PARAMETER
-    assert fault(decode_key_shares, encode_key_shares([(29, b"")])).alert is Alert.DECODE_ERROR
+    assert fault(decode_key_shares, encode_key_shares({29: b""})).alert is Alert.DECODE_ERROR
     assert decode_key_shares(b"\0\0") == {}
 
 
