@@ -1,0 +1,237 @@
+"""One media section's outgoing audio: frames become RTP packets (RFC 3550 section 5.1).
+
+    packetize ──▶ header from a template ──▶ packet ──▶ SRTP
+                                        └──▶ history (answers NACKs, RFC 4585 section 6.2.1)
+
+The header of a call changes in four places only, so it is one `struct` call. `session` adds the
+reports; `warp.peer` protects and sends.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from warp.entropy import Entropy, random_u32
+from warp.errors import InvalidConfig, MessageTooLarge
+from warp.rtp.config import SenderConfig
+from warp.rtp.header_extensions import ExtensionMap, build_extensions
+from warp.rtp.media_time import ntp_from_wall, ntp_middle, round_trip
+from warp.rtp.packet import HEADER
+from warp.rtp.rtcp import ReportBlock, SenderReport
+
+_EXTENSION_HEADER_LENGTH: Final = 4
+
+
+class SenderStats(NamedTuple):
+    """A snapshot. What the peer reported is None until it has reported."""
+
+    packets: int
+    octets: int
+    resent: int
+    rtt_s: float | None
+    fraction_lost: float | None
+    cumulative_lost: int | None
+    jitter_s: float | None
+
+
+class HeaderTemplate(NamedTuple):
+    """A header whose extension block is constant but for the audio level."""
+
+    header: struct.Struct
+    before: bytes
+    after: bytes
+
+
+class AudioSender:
+    """Numbers, stamps and remembers the packets of one source."""
+
+    __slots__ = (
+        "_first_sequence",
+        "_history",
+        "_last_sent_at",
+        "_octets",
+        "_offset",
+        "_report",
+        "_resent",
+        "_rtt_s",
+        "_sequence",
+        "_templates",
+        "_timestamp",
+        "config",
+        "ssrc",
+    )
+
+    def __init__(self, config: SenderConfig | None = None, *, entropy: Entropy) -> None:
+        self.config = config = config or SenderConfig()
+        self.ssrc = config.ssrc if config.ssrc is not None else random_u32(entropy, nonzero=True)
+        # RFC 3550 section 5.1: both start at random; the sequence in the lower half, so that no
+        # roll-over can be missed before the peer has heard us (RFC 3711 section 3.3.1)
+        self._first_sequence = random_u32(entropy) & 0x7FFF
+        self._sequence = self._first_sequence
+        """Of the next packet; counts on beyond 16 bits."""
+        self._offset = random_u32(entropy)
+        self._timestamp = 0
+        self._last_sent_at = 0.0
+        self._octets = 0
+        self._resent = 0
+        self._rtt_s: float | None = None
+        self._report: ReportBlock | None = None
+        self._history: deque[bytes] | None = None
+        self._templates = _templates(config.extensions, config.mid)
+
+    def packetize(
+        self,
+        payload: bytes,
+        timestamp: int,
+        now: float,
+        *,
+        marker: bool = False,
+        audio_level: int | None = None,
+    ) -> bytes:
+        """Return the RTP packet of one frame (the hot path).
+
+        `timestamp`: media time in ticks from any origin. `marker`: first frame after a silence
+        (RFC 3551 section 4.1). `audio_level`: -dBov 0..127, plus 128 if it is voice (RFC 6464).
+        Raises `MessageTooLarge`.
+        """
+        if len(payload) > self.config.max_payload_bytes:
+            raise MessageTooLarge(f"a payload has at most {self.config.max_payload_bytes} bytes")
+        sequence = self._sequence
+        self._sequence = sequence + 1
+        self._timestamp = timestamp = (timestamp + self._offset) & 0xFFFFFFFF
+        self._last_sent_at = now
+        self._octets += len(payload)
+        kind = self.config.payload_type | (0x80 if marker else 0)
+        template = self._templates[audio_level is not None]
+        if template is None:
+            packet = HEADER.pack(0x80, kind, sequence & 0xFFFF, timestamp, self.ssrc) + payload
+        elif audio_level is None:
+            packet = (
+                HEADER.pack(0x90, kind, sequence & 0xFFFF, timestamp, self.ssrc)
+                + template.before
+                + payload
+            )
+        else:
+            packet = (
+                template.header.pack(
+                    0x90, kind, sequence & 0xFFFF, timestamp, self.ssrc,
+                    template.before, audio_level & 0xFF, template.after,
+                )
+                + payload
+            )  # fmt: skip
+        if self.config.nack_history:
+            self._remember(packet)
+        return packet
+
+    def receive_nack(self, sequences: Iterable[int], now: float) -> list[bytes]:
+        """Return the packets, among those still remembered, that the peer asks for again.
+
+        A packet is returned once a call, however often it is named.
+        """
+        history = self._history
+        if not history:
+            return []
+        oldest = self._sequence - len(history)
+        out: dict[int, bytes] = {}
+        for number in sequences:
+            back = (self._sequence - number) & 0xFFFF
+            index = self._sequence - back - oldest
+            if 0 < back <= len(history):
+                out[index] = history[index]
+        self._resent += len(out)
+        return [out[index] for index in sorted(out)]
+
+    def report(self, now: float, wall_time_s: float) -> SenderReport | None:
+        """Return the sender part of a report, or None before the first packet.
+
+        The two clocks are those of this instant (RFC 3550 section 6.4.1).
+        """
+        packets = self._sequence - self._first_sequence
+        if not packets:
+            return None
+        elapsed = round((now - self._last_sent_at) * self.config.clock_rate)
+        return SenderReport(
+            self.ssrc, ntp_from_wall(wall_time_s), (self._timestamp + elapsed) & 0xFFFFFFFF,
+            packets & 0xFFFFFFFF, self._octets & 0xFFFFFFFF,
+        )  # fmt: skip
+
+    def change_source(self, entropy: Entropy) -> None:
+        """Draw a new SSRC and go on under it as a new source (RFC 3550 section 8.2)."""
+        self.ssrc = random_u32(entropy, nonzero=True)
+        self._first_sequence = self._sequence
+        self._octets = 0
+        self._history = None
+        self._report = None
+        self._templates = _templates(self.config.extensions, self.config.mid)
+
+    def receive_report(self, block: ReportBlock, wall_time_s: float) -> float | None:
+        """Take in what the peer says of our stream; return the round trip if it tells one.
+
+        A peer that reports on our SSRC knows which section it belongs to: the mid is no longer
+        sent (RFC 8843 section 15.1).
+        """
+        if self.config.mid and self._report is None:
+            self._templates = _templates(self.config.extensions, "")
+        self._report = block
+        rtt = round_trip(
+            ntp_middle(ntp_from_wall(wall_time_s)),
+            block.last_sender_report,
+            block.delay_since_report,
+        )
+        if rtt is not None:
+            self._rtt_s = rtt
+        return rtt
+
+    @property
+    def rtt_s(self) -> float | None:
+        """The round trip that the newest report shows, in seconds."""
+        return self._rtt_s
+
+    @property
+    def active_since(self) -> float | None:
+        """When the last packet left; None before the first."""
+        return self._last_sent_at if self._sequence != self._first_sequence else None
+
+    @property
+    def stats(self) -> SenderStats:
+        """Counters so far, and the peer's newest report."""
+        block = self._report
+        return SenderStats(
+            self._sequence - self._first_sequence, self._octets, self._resent, self._rtt_s,
+            None if block is None else block.fraction_lost / 256,
+            None if block is None else block.cumulative_lost,
+            None if block is None else block.jitter / self.config.clock_rate,
+        )  # fmt: skip
+
+    def _remember(self, packet: bytes) -> None:
+        if self._history is None:
+            self._history = deque(maxlen=self.config.nack_history)
+        self._history.append(packet)
+
+
+def _templates(ids: ExtensionMap, mid: str) -> tuple[HeaderTemplate | None, HeaderTemplate | None]:
+    """Return the templates without and with an audio level; None for a plain header."""
+    constant: dict[int, bytes] = {}
+    if ids.mid and mid:
+        if len(mid) > 255 or not mid.isascii():
+            raise InvalidConfig("a mid is a token of at most 255 characters (RFC 8843)")
+        constant[ids.mid] = mid.encode("ascii")
+    plain = None
+    if constant:
+        profile, block = build_extensions(constant)
+        plain = HeaderTemplate(HEADER, _block_header(profile, block) + block, b"")
+    if not ids.audio_level:
+        return plain, plain
+    profile, block = build_extensions({ids.audio_level: b"\x7f", **constant})
+    whole = _block_header(profile, block) + block
+    # the level is the first element: behind the block's header and its own of one or two bytes
+    at = _EXTENSION_HEADER_LENGTH + (1 if profile == 0xBEDE else 2)
+    header = struct.Struct(f"{HEADER.format}{at}sB{len(whole) - at - 1}s")
+    return plain, HeaderTemplate(header, whole[:at], whole[at + 1 :])
+
+
+def _block_header(profile: int, block: bytes) -> bytes:
+    return struct.pack("!HH", profile, len(block) // 4)

@@ -1,0 +1,324 @@
+"""One transport's RTP and RTCP: where router, senders and the report schedule meet.
+
+    RTP  in ──▶ router ──▶ receivers ──▶ frames            frames ──▶ sender.packetize ──▶ out
+    RTCP in ──▶ parse ──▶ receivers, senders, router
+    RTCP out ◀── reports when due, NACKs and transport-wide feedback as they arise
+
+`warp.peer` unprotects before and protects after. The five verbs, with RTP and RTCP apart because
+SRTP treats them apart (RFC 5761 section 4 tells them from each other on the wire).
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Sequence
+
+from warp.contract import Event
+from warp.entropy import Entropy, random_u32
+from warp.errors import Discard, InvalidConfig
+from warp.rtp.config import ReceiverConfig, SenderConfig, SessionConfig
+from warp.rtp.events import FeedbackReceived
+from warp.rtp.receiver import AudioReceiver
+from warp.rtp.router import RtpRouter
+from warp.rtp.rtcp import (
+    SDES_CNAME,
+    SDES_MID,
+    CongestionFeedback,
+    GenericNack,
+    Goodbye,
+    ReceiverReport,
+    ReportBlock,
+    RtcpDiscard,
+    RtcpPacket,
+    SenderReport,
+    SourceDescription,
+    UnknownRtcp,
+    build_rtcp,
+    parse_rtcp,
+)
+from warp.rtp.rtcp_schedule import RtcpSchedule
+from warp.rtp.sender import AudioSender
+from warp.trace import Trace
+
+_RECENT_S = 10.0
+"""Who has not sent for so long reports as a receiver (RFC 3550 section 6.4)."""
+_RTT_GAIN = 0.25
+
+
+class RtpSession:
+    """Media of one transport. Verbs come in two kinds: `..._rtp...` and `..._rtcp...`."""
+
+    __slots__ = (
+        "_entropy",
+        "_events",
+        "_reporter",
+        "_reports",
+        "_resend",
+        "_schedule",
+        "_trace",
+        "cname",
+        "config",
+        "discards",
+        "router",
+        "rtt_s",
+        "senders",
+    )
+
+    def __init__(
+        self, config: SessionConfig | None = None, *, entropy: Entropy, trace: Trace | None = None
+    ) -> None:
+        self.config = config = config or SessionConfig()
+        self._entropy = entropy
+        self._trace = trace
+        self._events: list[Event] = []
+        self._resend: list[bytes] = []
+        self._reports: list[bytes] = []
+        self._reporter = random_u32(entropy, nonzero=True)
+        """The SSRC that speaks in RTCP while there is no sender."""
+        self._schedule = RtcpSchedule(config.report_interval_s, entropy=entropy)
+        self.router = RtpRouter(config.extensions, max_sources=config.max_sources)
+        self.senders: list[AudioSender] = []
+        self.rtt_s: float | None = None
+        """Smoothed round trip of reports; None until the peer has echoed one."""
+        self.discards: Counter[RtcpDiscard] = Counter()
+        # RFC 7022 section 4.2: 96 random bits, new for every session
+        self.cname = base64.b64encode(entropy.random_bytes(12)).decode("ascii")
+
+    def add_receiver(self, config: ReceiverConfig) -> AudioReceiver:
+        """Add a media section that we hear. Raises `InvalidConfig` when its mid is taken."""
+        receiver = AudioReceiver(config, trace=self._trace)
+        self.router.add_receiver(receiver)
+        return receiver
+
+    def add_sender(self, config: SenderConfig) -> AudioSender:
+        """Add a media section that we speak on. Raises `InvalidConfig` when its SSRC is taken."""
+        sender = AudioSender(config, entropy=self._entropy)
+        if sender.ssrc in self.router.own_sources:
+            raise InvalidConfig(f"SSRC {sender.ssrc} has a sender already")
+        self.senders.append(sender)
+        self.router.own_sources.add(sender.ssrc)
+        return sender
+
+    def remove_sender(self, sender: AudioSender, now: float) -> None:
+        """Stop speaking on a section; the peer hears a BYE for its source."""
+        self.senders.remove(sender)
+        self.router.own_sources.discard(sender.ssrc)
+        if sender.active_since is not None:
+            self._queue([*self._report(now), Goodbye((sender.ssrc,))])
+
+    def start(self, now: float) -> None:
+        """Begin to report: media can flow from now on. Harmless when repeated."""
+        self._schedule.start(now)
+
+    def close(self, now: float, reason: str = "") -> None:
+        """Queue a BYE for everything we sent, and stop reporting (RFC 3550 section 6.3.7)."""
+        spoken = tuple(s.ssrc for s in self.senders if s.active_since is not None)
+        if spoken:
+            text = reason.encode("utf-8")[:255]
+            self._queue([*self._report(now), Goodbye(spoken[:31], text)])
+        self._schedule.stop()
+
+    # -- in ------------------------------------------------------------------------------------
+
+    def receive_rtp(self, packet: bytes, now: float) -> None:
+        """Take in an unprotected RTP packet. Never raises; hot callers bind `router.receive`."""
+        self.router.receive(packet, now)
+
+    def receive_rtcp(self, data: bytes, now: float) -> None:
+        """Take in an unprotected RTCP datagram. Never raises."""
+        try:
+            packets = parse_rtcp(data, reduced_size=self.config.reduced_size)
+        except Discard as discard:
+            self._count(discard, now)
+            return
+        self._schedule.receive_datagram(len(data))
+        for packet in packets:
+            self._receive_packet(packet, now)
+
+    def _receive_packet(self, packet: RtcpPacket, now: float) -> None:
+        if isinstance(packet, SenderReport | ReceiverReport):
+            if isinstance(packet, SenderReport):
+                receiver = self.router.receiver_of(packet.ssrc)
+                if receiver is not None:
+                    receiver.receive_sender_report(packet, now)
+            for block in packet.blocks:
+                self._receive_block(block, now)
+        elif isinstance(packet, GenericNack):
+            sender = self._sender_of(packet.media_ssrc)
+            if sender is not None:
+                self._resend += sender.receive_nack(packet.lost, now)
+        elif isinstance(packet, CongestionFeedback):
+            feedback = packet.feedback
+            self._events.append(
+                FeedbackReceived(
+                    feedback.base_sequence, feedback.packet_count, len(feedback.arrivals)
+                )
+            )
+        elif isinstance(packet, SourceDescription):
+            for ssrc, items in packet.chunks:
+                for kind, text in items:
+                    if kind == SDES_MID:
+                        self.router.hint(ssrc, text.decode("ascii", "replace"))
+        elif isinstance(packet, Goodbye):
+            self._receive_goodbye(packet, now)
+        elif isinstance(packet, UnknownRtcp) and packet.malformed:
+            self._count(Discard(RtcpDiscard.BODY), now)
+
+    def _receive_block(self, block: ReportBlock, now: float) -> None:
+        sender = self._sender_of(block.ssrc)
+        if sender is None:
+            return
+        rtt = sender.receive_report(block, now + self.config.wall_offset_s)
+        if rtt is not None:
+            old = rtt if self.rtt_s is None else self.rtt_s
+            self.rtt_s = old + (rtt - old) * _RTT_GAIN
+            for receiver in self.router.receivers():
+                receiver.set_rtt(self.rtt_s)
+
+    def _receive_goodbye(self, packet: Goodbye, now: float) -> None:
+        reason = packet.reason.decode("utf-8", "replace")
+        for ssrc in packet.ssrcs:
+            receiver = self.router.receiver_of(ssrc)
+            if receiver is not None:
+                receiver.end_source(reason, now)
+            self.router.forget(ssrc)
+
+    # -- out -----------------------------------------------------------------------------------
+
+    def rtp_to_send(self) -> list[bytes]:
+        """Drain the packets that go out again because the peer missed them, unprotected."""
+        out = self._resend
+        if out:
+            self._resend = []
+        return out
+
+    def rtcp_to_send(self, now: float) -> list[bytes]:
+        """Drain the RTCP datagrams that are due, unprotected."""
+        self._leave_collision(now)
+        for receiver in self.router.receivers():
+            lost = receiver.nacks_to_send(now)
+            if lost and receiver.ssrc is not None:
+                self._queue_feedback([GenericNack(self._own_ssrc, receiver.ssrc, tuple(lost))], now)
+        out = self._reports
+        if out:
+            self._reports = []
+        return out
+
+    def get_timer(self) -> float | None:
+        """Return when a report, feedback, a request or a gap is due, or None. Pure."""
+        deadline = self._schedule.deadline
+        feedback = self._feedback_deadline()
+        if feedback is not None and (deadline is None or feedback < deadline):
+            deadline = feedback
+        for receiver in self.router.receivers():
+            due = receiver.get_timer()
+            if due is not None and (deadline is None or due < deadline):
+                deadline = due
+        return deadline
+
+    def handle_timer(self, now: float) -> None:
+        """Let time pass: give up gaps, queue what is due."""
+        for receiver in self.router.receivers():
+            receiver.handle_timer(now)
+        due = self._feedback_deadline()
+        if due is not None and due <= now and self.router.feedback is not None:
+            self._queue_feedback(
+                [
+                    CongestionFeedback(self._own_ssrc, self._heard_ssrc(), feedback)
+                    for feedback in self.router.feedback.take()
+                ],
+                now,
+            )
+        due = self._schedule.deadline
+        if due is not None and due <= now:
+            self._queue(self._report(now))
+            self._schedule.restart(now)
+
+    def events(self) -> list[Event]:
+        """Drain what has happened in the session and in its receivers, in order of section."""
+        out, self._events = self._events, []
+        for receiver in self.router.receivers():
+            out += receiver.events()
+        return out
+
+    def _report(self, now: float) -> list[RtcpPacket]:
+        """Build SR or RR, and SDES (RFC 3550 section 6.1)."""
+        blocks = [
+            block
+            for receiver in self.router.receivers()
+            if (block := receiver.report_block(now)) is not None
+        ][:31]
+        packets: list[RtcpPacket] = []
+        names: list[int] = []
+        for sender in self.senders:
+            active = sender.active_since
+            report = sender.report(now, now + self.config.wall_offset_s)
+            if report is None or active is None or now - active > _RECENT_S:
+                continue
+            packets.append(report._replace(blocks=() if packets else tuple(blocks)))
+            names.append(sender.ssrc)
+        if not packets:
+            packets.append(ReceiverReport(self._own_ssrc, tuple(blocks)))
+            names.append(self._own_ssrc)
+        text = self.cname.encode("ascii")
+        packets.append(SourceDescription(tuple((n, ((SDES_CNAME, text),)) for n in names[:31])))
+        return packets
+
+    def _queue_feedback(self, feedback: Sequence[RtcpPacket], now: float) -> None:
+        if not feedback:
+            return
+        # RFC 4585 section 3.1: feedback rides in a compound packet, unless RFC 5506 was agreed on
+        head: list[RtcpPacket] = [] if self.config.reduced_size else self._report(now)
+        self._queue([*head, *feedback])
+
+    def _queue(self, packets: Sequence[RtcpPacket]) -> None:
+        data = build_rtcp(packets)
+        self._schedule.receive_datagram(len(data))
+        self._reports.append(data)
+
+    def _leave_collision(self, now: float) -> None:
+        """Another source uses our SSRC: say BYE and draw a new one (RFC 3550 section 8.2)."""
+        ssrc = self.router.collision
+        if ssrc is None:
+            return
+        self.router.collision = None
+        sender = self._sender_of(ssrc)
+        if sender is None:
+            return
+        self._queue([*self._report(now), Goodbye((ssrc,))])
+        self.router.own_sources.discard(ssrc)
+        sender.change_source(self._entropy)
+        self.router.own_sources.add(sender.ssrc)
+        if self._trace is not None:
+            self._trace.emit(now, "rtp:source_collided", {"old": ssrc, "new": sender.ssrc})
+
+    @property
+    def _own_ssrc(self) -> int:
+        return self.senders[0].ssrc if self.senders else self._reporter
+
+    def _heard_ssrc(self) -> int:
+        """Transport-wide feedback names any media source (draft-holmer section 3.1)."""
+        for receiver in self.router.receivers():
+            if receiver.ssrc is not None:
+                return receiver.ssrc
+        return 0
+
+    def _feedback_deadline(self) -> float | None:
+        log = self.router.feedback
+        if log is None or log.first_at is None:
+            return None
+        return log.first_at + self.config.feedback_interval_s
+
+    def _sender_of(self, ssrc: int) -> AudioSender | None:
+        for sender in self.senders:
+            if sender.ssrc == ssrc:
+                return sender
+        return None
+
+    def _count(self, discard: Discard, now: float) -> None:
+        reason = discard.reason
+        if isinstance(reason, RtcpDiscard):
+            self.discards[reason] += 1
+        if self._trace is not None:
+            self._trace.emit(now, "rtp:rtcp_discarded", {"reason": reason.name})
