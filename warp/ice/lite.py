@@ -1,0 +1,236 @@
+"""A lite agent's paths: it answers checks and sends none (RFC 8445 sections 2.5 and 7.3).
+
+    authenticated request ─▶ path (usable at once) ─▶ USE-CANDIDATE ─▶ selected
+    requests on the path in use keep consent; none for 30 s ends it (RFC 7675 section 5.1)
+
+The flow of the last authenticated request is used until one is nominated. Called by `agent`.
+"""
+
+from __future__ import annotations
+
+from warp.contract import Address, Flow
+from warp.errors import InvalidState
+from warp.ice.candidate import Candidate
+from warp.ice.check import CheckRequest
+from warp.ice.config import IceRole
+from warp.ice.context import IceContext
+from warp.ice.events import FlowAuthenticated, PairSelected
+from warp.ice.nomination import supersedes
+from warp.ice.paths import PathStatus, PathTimer
+from warp.ice.transactions import Transaction
+from warp.timers import TimerTable
+
+
+class _LitePath:
+    """A flow on which authenticated requests came."""
+
+    __slots__ = ("heard_at", "priority")
+
+    def __init__(self) -> None:
+        self.heard_at = 0.0
+        self.priority = 0
+        """PRIORITY of the peer's last request: which of several nominations wins."""
+
+
+class LitePaths:
+    """See `paths.Paths` for the verbs."""
+
+    __slots__ = (
+        "_context",
+        "_ended",
+        "_paths",
+        "_quiet",
+        "_selected_at",
+        "_timers",
+        "flow",
+        "selected_flow",
+    )
+
+    def __init__(self, context: IceContext) -> None:
+        self._context = context
+        self._paths: dict[Flow, _LitePath] = {}
+        self._timers: TimerTable[PathTimer] = TimerTable()
+        self._ended: PathStatus | None = None
+        self._quiet = False
+        self._selected_at = 0.0
+        self.flow: Flow | None = None
+        self.selected_flow: Flow | None = None
+
+    @property
+    def is_validated(self) -> bool:
+        """Whether a request came on `flow`: all the proof a lite agent ever gets."""
+        return self.flow is not None
+
+    @property
+    def rtt_s(self) -> float | None:
+        """A lite agent sends no checks and measures nothing."""
+        return None
+
+    def status(self) -> PathStatus:
+        """Return what the paths amount to."""
+        if self._ended is not None:
+            return self._ended
+        if self.flow is None:
+            return PathStatus.WAITING
+        if self._quiet:
+            return PathStatus.QUIET
+        return PathStatus.USABLE if self.selected_flow is None else PathStatus.SELECTED
+
+    def start(self, now: float) -> None:
+        """Give the peer its time to send a check (RFC 8863 section 4)."""
+        if self.flow is None and self._ended is None:
+            self._timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
+
+    # -- requests -------------------------------------------------------------------------
+
+    def receive_request(self, request: CheckRequest, flow: Flow, now: float) -> bool:
+        """Take an authenticated request: a path, maybe the selected one."""
+        path = self._paths.get(flow)
+        first = path is None
+        if path is None:
+            path = self._add(flow)
+        path.heard_at = now
+        if request.priority is not None:
+            path.priority = request.priority
+        if flow != self.selected_flow and self._takes_over(request, path, now):
+            self._select(flow, now)
+        elif self.selected_flow is None and flow != self.flow:
+            self._use(flow, now)
+        if flow == self.flow and self._quiet:
+            self._quiet = False
+            self._arm_life(now)
+        return first
+
+    def _add(self, flow: Flow) -> _LitePath:
+        if len(self._paths) >= self._context.config.max_learned_candidates:
+            spare = [f for f in self._paths if f not in (self.flow, self.selected_flow)]
+            oldest = min(spare, key=lambda f: self._paths[f].heard_at, default=None)
+            if oldest is not None:
+                del self._paths[oldest]
+        path = self._paths[flow] = _LitePath()
+        self._context.happened.append(FlowAuthenticated(flow))
+        self._context.announce(flow)
+        return path
+
+    def _takes_over(self, request: CheckRequest, path: _LitePath, now: float) -> bool:
+        """Tell whether this request on another flow moves the selection to it."""
+        selected = None if self.selected_flow is None else self._paths.get(self.selected_flow)
+        if selected is None:
+            return request.use_candidate
+        config = self._context.config
+        if request.use_candidate:
+            since = now - self._selected_at
+            return supersedes(path.priority, selected.priority, since, config)
+        follow = config.lite_follow_after_s
+        return follow is not None and now >= selected.heard_at + follow
+
+    def _select(self, flow: Flow, now: float) -> None:
+        self.selected_flow = flow
+        self._selected_at = now
+        self._context.happened.append(PairSelected(flow))
+        self._context.emit(now, "ice:pair_selected", flow)
+        if flow != self.flow:
+            self._use(flow, now)
+
+    def _use(self, flow: Flow, now: float) -> None:
+        self.flow = flow
+        self._quiet = False
+        self._context.announce(flow)
+        self._timers.cancel(PathTimer.PATIENCE)
+        self._arm_life(now)
+
+    def _arm_life(self, now: float) -> None:
+        config = self._context.config
+        self._timers.arm(PathTimer.SILENCE, now + config.disconnected_after_s)
+        self._timers.arm(PathTimer.EXPIRY, now + config.consent_timeout_s)
+
+    # -- time -----------------------------------------------------------------------------
+
+    def get_timer(self) -> float | None:
+        """Return the next deadline."""
+        return self._timers.next_deadline()
+
+    def handle_timer(self, now: float) -> None:
+        """Look at the last request only now, so that a request arms no timer."""
+        for reason in self._timers.pop_expired(now):
+            path = None if self.flow is None else self._paths.get(self.flow)
+            if reason is PathTimer.PATIENCE:
+                if path is None:
+                    self._end(PathStatus.EXHAUSTED)
+            elif path is not None:
+                self._look_at(reason, path.heard_at, now)
+
+    def _look_at(self, reason: PathTimer, heard_at: float, now: float) -> None:
+        config = self._context.config
+        silence = reason is PathTimer.SILENCE
+        at = heard_at + (config.disconnected_after_s if silence else config.consent_timeout_s)
+        if at > now:
+            self._timers.arm(reason, at)
+        elif silence:
+            self._quiet = True
+        else:
+            self._end(PathStatus.CONSENT_LOST)
+
+    def _end(self, status: PathStatus) -> None:
+        self._ended = status
+        self.close()
+
+    def close(self) -> None:
+        """Forget everything and fall silent."""
+        self._timers.cancel_all()
+        self._paths.clear()
+        self.flow = self.selected_flow = None
+
+    def remove_local_host(self, host: str, now: float) -> None:
+        """One of our addresses went away."""
+        for flow in [flow for flow in self._paths if flow.local[0] == host]:
+            del self._paths[flow]
+        if self.selected_flow not in self._paths:
+            self.selected_flow = None
+        if self.flow is not None and self.flow not in self._paths:
+            self.flow = None
+            heard = max(self._paths, key=lambda f: self._paths[f].heard_at, default=None)
+            if heard is not None:
+                self._use(heard, now)
+            else:
+                self._timers.cancel_all()
+                self.start(now)
+
+    # -- what only a full agent does --------------------------------------------------------
+
+    def note_remote(self, now: float) -> None:
+        """Nothing to begin: the peer checks."""
+
+    def set_role(self, role: IceRole, now: float) -> None:
+        """A lite agent stays controlled."""
+
+    def add_local(self, candidate: Candidate, base: Address, now: float) -> None:
+        """Nothing to check from it."""
+
+    def add_remote(self, candidate: Candidate, now: float) -> None:
+        """Nothing to check towards it."""
+
+    def find(self, transaction_id: bytes) -> Transaction | None:
+        """No checks of ours, no answers."""
+        return None
+
+    def receive_success(
+        self, transaction_id: bytes, check: Transaction, mapped: Address | None, now: float
+    ) -> None:
+        """Never called: `find` finds nothing."""
+
+    def receive_conflict(self, transaction_id: bytes, check: Transaction, now: float) -> None:
+        """Never called: `find` finds nothing."""
+
+    def receive_refusal(self, transaction_id: bytes, check: Transaction, now: float) -> None:
+        """Never called: `find` finds nothing."""
+
+    def request_check(self, now: float, burst: int) -> None:
+        """A lite agent sends no checks; what waits leaves directly or in the next response."""
+
+    def check_flow(self, flow: Flow, now: float) -> None:
+        """A lite agent follows requests only."""
+
+    def nominate(self, flow: Flow, now: float) -> None:
+        """Raise: the full side nominates."""
+        raise InvalidState("a lite agent never nominates")
