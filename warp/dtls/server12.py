@@ -40,6 +40,7 @@ from warp.dtls.faults import Alert, DtlsRule, incompatible, misbehaved
 from warp.dtls.handshake import Awaiting, Handshake
 from warp.dtls.hello import DOWNGRADE_SENTINEL, ClientHello, ServerHello
 from warp.dtls.messages import HandshakeType
+from warp.dtls.offer import SCHEMES12
 from warp.dtls.reassembly import HandshakeMessage
 from warp.dtls.record12 import WriteKeys12
 from warp.dtls.schedule12 import CLIENT_FINISHED, SERVER_FINISHED
@@ -138,7 +139,7 @@ def _send_flight(
     ]
     wants_certificate = handshake.config.request_client_certificate
     if wants_certificate:
-        request = messages.encode_certificate_request12(SignatureScheme)
+        request = messages.encode_certificate_request12(SCHEMES12)
         flight.append((HandshakeType.CERTIFICATE_REQUEST, request))
     flight.append((HandshakeType.SERVER_HELLO_DONE, b""))
     handshake.begin_flight()
@@ -223,7 +224,7 @@ class AwaitCertificateVerify(Awaiting):
             self._peer,
             messages.decode_certificate_verify(message.body),
             handshake.transcript.raw(),
-            SignatureScheme,
+            SCHEMES12,
             "RFC 5246 section 7.4.8",
         )
         handshake.peer_proved()
