@@ -65,7 +65,11 @@ class DelayPath:
     )
 
     def __init__(
-        self, server: tuple[str, int], config: PathConfig | None = None, *, host: str = "127.0.0.1"
+        self,
+        server: tuple[str, int] | None = None,
+        config: PathConfig | None = None,
+        *,
+        host: str = "127.0.0.1",
     ) -> None:
         self._config = config or PathConfig()
         self._luck = random.Random(self._config.seed)
@@ -93,6 +97,10 @@ class DelayPath:
         """What the server must take for the client's address."""
         host, port = self._back.getsockname()[:2]
         return host, port
+
+    def lead_to(self, server: tuple[str, int]) -> None:
+        """Set the server's address, when it became known after the path was made."""
+        self._peers[self._back] = server
 
     def close(self) -> None:
         """Stop at once; what is under way is lost."""
@@ -132,12 +140,13 @@ class DelayPath:
                 continue
             now = time.monotonic()
             self._peers[sock] = (source[0], source[1])
-            lost = self._luck.random() < self._config.loss
+            out = self._back if sock is self._front else self._front
+            # nobody there yet: lost, as behind a NAT that knows no mapping
+            lost = self._luck.random() < self._config.loss or self._peers[out] is None
             if len(self.ladder) < _MAX_RUNGS:
                 from_client = sock is self._front
                 self.ladder.append(Rung(now, from_client, len(data), describe(data), lost))
             if not lost:
-                out = self._back if sock is self._front else self._front
                 due = now + self._config.delay_s
                 heapq.heappush(self._heap, (due, next(self._ticket), data, out))
 

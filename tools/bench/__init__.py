@@ -1,1 +1,11 @@
-"""`warp bench`."""
+"""`warp bench`: what it costs, with aiortc measured beside it in the same run.
+
+setup.py | media.py | channel.py ──▶ Worker ×2 ──▶ child.py ──▶ ours.py | aiortc_party.py
+      └──▶ Report ◀── figures over JSON lines ◀──────┘
+"""
+
+from __future__ import annotations
+
+from warp_tools.bench.report import Report, Target
+
+__all__ = ["Report", "Target"]

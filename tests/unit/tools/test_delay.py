@@ -70,8 +70,10 @@ def test_what_is_lost_is_counted_and_repeatable(
 
 def test_a_server_may_speak_first(server: socket.socket, client: socket.socket) -> None:
     with DelayPath(server.getsockname(), PathConfig(delay_s=0.0)) as path:
-        # the path does not know the client yet: this one is lost, as behind a NAT
         server.sendto(b"early", path.client_side)
+        while not path.ladder:
+            pass
+        assert path.ladder[0].lost
         client.sendto(b"hello", path.server_side)
         assert server.recv(10) == b"hello"
         server.sendto(b"again", path.client_side)

@@ -1,0 +1,96 @@
+"""`warp bench media`: how many sessions one core carries, Opus passed through, and at what cost.
+
+Each session sends and receives 50 packets a second; the server has one core, the client another.
+A session count is carried when less than 1 % of the frames reach the server's application more than
+20 ms later than that session's best case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from warp_tools.bench.pairing import Pairing
+from warp_tools.bench.report import Report, Target, ratios
+
+LATE_LIMIT = 0.01
+SESSIONS_RATIO = 7.0
+PACKET_TARGET_US = 18.0
+OUR_STEPS = (100, 200, 300, 350, 400, 450, 500, 600, 700, 800)
+AIORTC_STEPS = (20, 30, 40, 45, 50, 55, 60, 70)
+_TRIES = 2
+
+Trial = Callable[[int], Awaitable[dict[str, Any]]]
+
+
+async def run(*, quick: bool = False) -> Report:
+    """Measure both stacks."""
+    seconds = 4.0 if quick else 8.0
+
+    async def ours_at(sessions: int) -> dict[str, Any]:
+        return await trial("ours", sessions, seconds)
+
+    async def aiortc_at(sessions: int) -> dict[str, Any]:
+        return await trial("aiortc", sessions, seconds)
+
+    ours = await capacity(ours_at, OUR_STEPS[1::3] if quick else OUR_STEPS)
+    aiortc = await capacity(aiortc_at, AIORTC_STEPS[1::2] if quick else AIORTC_STEPS)
+    ratio = ratios(ours, aiortc, more_is_better=("sessions",))
+    return Report(
+        title="Media",
+        ours=ours,
+        aiortc=aiortc,
+        ratio=ratio,
+        targets=[
+            Target(
+                name="sessions on one core, times aiortc's",
+                value=ratio.get("sessions"),
+                limit=SESSIONS_RATIO,
+                at_least=True,
+            ),
+            Target(name="us a packet", value=ours.get("packet_us"), limit=PACKET_TARGET_US),
+        ],
+    )
+
+
+async def capacity(measure: Trial, steps: Sequence[int]) -> dict[str, Any]:
+    """Return the figures at the largest step that is carried; bisects, and forgives one try."""
+    low, high = 0, len(steps)
+    best: dict[str, Any] = {"sessions": 0}
+    while low < high:
+        middle = (low + high) // 2
+        for _ in range(_TRIES):
+            found = await measure(steps[middle])
+            if found["late"] < LATE_LIMIT:
+                break
+        if found["late"] < LATE_LIMIT:
+            best, low = {"sessions": steps[middle], **found}, middle + 1
+        else:
+            high = middle
+    return best
+
+
+async def trial(stack: str, sessions: int, seconds: float) -> dict[str, Any]:
+    """Run so many sessions and return what the server saw."""
+    pairing = await Pairing.start(stack)
+    try:
+        for at in range(sessions):
+            await pairing.open(str(at), "audio")
+        pairing.tell_both(order="freeze")
+        pairing.tell_both(order="media", seconds=seconds)
+        found = await pairing.server.expect("media", timeout_s=seconds + 60)
+        await pairing.client.expect("media", timeout_s=60)
+    finally:
+        await pairing.stop()
+    expected = sessions * 50 * found["seconds"]
+    # frames that never came are later than any that did
+    missing = max(0.0, 1 - found["frames"] / expected - 0.005)
+    packets = max(1, found["packets"])
+    return {
+        "late": round(found["late"] + missing, 5),
+        "p50_ms": round(found["p50_ms"], 2),
+        "p99_ms": round(found["p99_ms"], 2),
+        "core_share": round(found["cpu"] / found["seconds"], 3),
+        "packet_us": round(found["cpu_whole"] / packets * 1e6, 2),
+        "noisy": found["noisy"],
+    }

@@ -1,0 +1,164 @@
+"""Our stack as a party of the bench, through `warp.io` as any application would use it.
+
+Media: the server passes every frame back to who sent it; one loop serves all sessions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from warp.crypto import NamedGroup
+from warp.io import (
+    Channel,
+    ClientConfig,
+    Server,
+    ServerConfig,
+    Session,
+    WarpOptions,
+    connect,
+    listen,
+)
+from warp_tools.bench.party import PAYLOAD, Party
+
+Signal = Callable[[str], Awaitable[str]]
+_POLL_S = 0.005
+_QUEUE_MS = 2_000
+_FEED_S = 1.0
+# the same group at both ends and for both stacks: aiortc has no hybrid
+_OPTIONS = WarpOptions(groups=(NamedGroup.X25519,))
+
+
+class OurParty(Party):
+    """Drives `warp.io` sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._server: Server | None = None
+        self._sessions: dict[str, Session] = {}
+        self._channels: dict[str, Channel] = {}
+        self._answers: dict[str, asyncio.Future[str]] = {}
+        self._calls: dict[str, asyncio.Task[Session]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._counts: dict[str, list[float]] = {}
+
+    async def prepare(self, role: str) -> None:
+        """Open the server's one port."""
+        if role == "server":
+            config = ServerConfig(warp=_OPTIONS, early_data=True)
+            self._server = await listen("127.0.0.1", 0, config=config)
+
+    async def offer(self, session: str, kind: str) -> str:
+        """Begin a session and return its offer."""
+        loop = asyncio.get_running_loop()
+        offer: asyncio.Future[str] = loop.create_future()
+        answer = self._answers[session] = loop.create_future()
+
+        async def signal(sdp: str) -> str:
+            offer.set_result(sdp)
+            return await answer
+
+        config = ClientConfig(
+            warp=_OPTIONS,
+            host="127.0.0.1",
+            loopback=True,
+            audio=kind != "channel",
+            data=kind != "audio",
+        )
+        self._calls[session] = loop.create_task(self._call(session, kind, signal, config))
+        return await offer
+
+    async def _call(self, session: str, kind: str, signal: Signal, config: ClientConfig) -> Session:
+        made = self._sessions[session] = await connect(signal, config=config)
+        self._use(session, kind, made)
+        return made
+
+    async def accept(self, session: str, answer: str) -> None:
+        """Take the answer to an offer of ours."""
+        self._answers.pop(session).set_result(answer)
+        await self._calls.pop(session)
+
+    async def answer(self, session: str, kind: str, offer: str) -> str:
+        """Begin a session by an offer and return its answer."""
+        if self._server is None:
+            raise RuntimeError("only the server answers")
+        made = self._sessions[session] = self._server.accept_offer(offer)
+        self._use(session, kind, made)
+        return made.answer
+
+    def _use(self, session: str, kind: str, made: Session) -> None:
+        if kind != "audio":
+            self._channels[session] = made.channel("bench", negotiated=True, stream_id=0)
+
+    async def opened(self, session: str) -> None:
+        """Wait until the session is up at this end."""
+        await self._sessions[session].connected()
+        channel = self._channels.get(session)
+        if channel is not None:
+            await channel.opened()
+
+    async def close(self, session: str) -> None:
+        """End a session."""
+        task = self._tasks.pop(session, None)
+        if task is not None:
+            task.cancel()
+        self._channels.pop(session, None)
+        await self._sessions.pop(session).close()
+
+    async def start_media(self) -> None:
+        """Speak (client) or pass back what is said (server), for all sessions in one loop."""
+        work = self._speak() if self._server is None else self._pass_back()
+        self._tasks["media"] = asyncio.create_task(work)
+
+    async def _speak(self) -> None:
+        while True:
+            for session in self._sessions.values():
+                out = session.audio_out
+                while out.queued_ms < _QUEUE_MS:
+                    out.send(PAYLOAD)
+            await asyncio.sleep(_FEED_S)
+            for session in self._sessions.values():
+                self.packets += len(session.audio_in.take()) * 2
+
+    async def _pass_back(self) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            for name, session in self._sessions.items():
+                for frame in session.audio_in.take():
+                    if frame.payload is None:
+                        continue
+                    self.packets += 2
+                    self.arrivals.note(name, frame.timestamp, loop.time())
+                    session.audio_out.send(frame.payload)
+            due = max(due + _POLL_S, loop.time())
+            await asyncio.sleep(due - loop.time())
+
+    async def blast(self, session: str, size: int, seconds: float) -> None:
+        """Keep the channel's buffer filled, with back-pressure, for so long."""
+        channel, message = self._channels[session], bytes(size)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            channel.send(message)
+            await channel.drain()
+        while channel.buffered_amount:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.2)
+
+    def start_receiving(self, session: str) -> None:
+        """Count what the channel receives from now on."""
+        self._counts[session] = [0.0, 0.0, 0.0]
+        self._tasks[session] = asyncio.create_task(self._receive(session))
+
+    async def _receive(self, session: str) -> None:
+        counts = self._counts[session]
+        async for message in self._channels[session]:
+            counts[2] = time.monotonic()
+            counts[1] = counts[1] or counts[2]
+            counts[0] += len(message)
+
+    def received(self, session: str) -> tuple[int, float]:
+        """Bytes received, and the seconds from the first to the last message."""
+        count, first, last = self._counts.pop(session)
+        return int(count), last - first

@@ -1,0 +1,55 @@
+"""Two measured processes of one stack, and how sessions are set up between them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from warp_tools.lines import Line, Worker
+
+CHILD = "warp_tools.bench.child"
+
+
+class Pairing:
+    """A client and a server process, each on a core of its own where there are two."""
+
+    __slots__ = ("client", "server")
+
+    def __init__(self, client: Worker, server: Worker) -> None:
+        self.client = client
+        self.server = server
+
+    @classmethod
+    async def start(cls, stack: str) -> Pairing:
+        """Start both processes."""
+        two = (os.cpu_count() or 1) >= 2
+        server = await Worker.start(CHILD, stack, "server", core=0 if two else None)
+        client = await Worker.start(CHILD, stack, "client", core=1 if two else None)
+        for worker in (server, client):
+            await worker.expect("ready", timeout_s=60)
+        return cls(client, server)
+
+    async def open(self, session: str, kind: str) -> tuple[Line, Line]:
+        """Set up one session; returns what the client and the server say when it is up."""
+        self.client.send(order="offer", session=session, kind=kind)
+        offer = await self.client.expect("offer")
+        self.server.send(order="answer", session=session, kind=kind, sdp=offer["sdp"])
+        answer = await self.server.expect("answer")
+        self.client.send(order="accept", session=session, sdp=answer["sdp"])
+        return await self.client.expect("opened"), await self.server.expect("opened")
+
+    async def close(self, session: str) -> None:
+        """End one session at both ends."""
+        for worker in (self.client, self.server):
+            worker.send(order="close", session=session)
+            await worker.expect("closed")
+
+    def tell_both(self, **order: Any) -> None:
+        """Give both the same order."""
+        self.client.send(**order)
+        self.server.send(**order)
+
+    async def stop(self) -> None:
+        """End both processes."""
+        await self.client.stop()
+        await self.server.stop()

@@ -1,0 +1,82 @@
+"""`warp bench setup`: CPU time of a start at each end, and memory of an idle session.
+
+Ours is a whole WARP start of a voice call: audio and a negotiated channel, SPED, DTLS 1.3, SNAP.
+aiortc's is its cheapest: a negotiated channel alone, DTLS 1.2.
+"""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from warp_tools.bench.pairing import Pairing
+from warp_tools.bench.report import Report, Target, ratios
+
+CPU_TARGET_MS = 1.2
+MEMORY_TARGET_KIB = 60.0
+_WARM_UP = 10
+
+
+async def run(*, quick: bool = False) -> Report:
+    """Measure both stacks."""
+    ours = await measure("ours", "both", starts=60 if quick else 300, idle=100 if quick else 300)
+    aiortc = await measure("aiortc", "channel", starts=15 if quick else 60, idle=20)
+    return Report(
+        title="A start",
+        ours=ours,
+        aiortc=aiortc,
+        ratio=ratios(ours, aiortc, more_is_better=()),
+        targets=[
+            Target(name="CPU ms, client", value=ours["client_cpu_ms"], limit=CPU_TARGET_MS),
+            Target(name="CPU ms, server", value=ours["server_cpu_ms"], limit=CPU_TARGET_MS),
+            Target(
+                name="KiB an idle session (server)",
+                value=ours["idle_session_kib"],
+                limit=MEMORY_TARGET_KIB,
+            ),
+        ],
+    )
+
+
+async def measure(stack: str, kind: str, *, starts: int, idle: int) -> dict[str, Any]:
+    """Return the figures of one stack: medians over `starts` starts, one after the other."""
+    pairing = await Pairing.start(stack)
+    client, server = [], []
+    try:
+        for at in range(_WARM_UP + starts):
+            mine, theirs = await pairing.open(str(at), kind)
+            await pairing.close(str(at))
+            if at >= _WARM_UP:
+                client.append(mine["cpu_ms"])
+                server.append(theirs["cpu_ms"])
+    finally:
+        await pairing.stop()
+    memory = await idle_memory(stack, kind, idle)
+    return {
+        "client_cpu_ms": round(statistics.median(client), 3),
+        "server_cpu_ms": round(statistics.median(server), 3),
+        "client_cpu_mean_ms": round(statistics.fmean(client), 3),
+        "server_cpu_mean_ms": round(statistics.fmean(server), 3),
+        "idle_session_kib": round(memory, 1),
+        "starts": starts,
+    }
+
+
+async def idle_memory(stack: str, kind: str, count: int) -> float:
+    """Return by how many KiB the server grows with each session that is up and idle."""
+    # a fresh process: memory that earlier sessions gave back would hide the growth
+    pairing = await Pairing.start(stack)
+    try:
+        for at in range(_WARM_UP):
+            await pairing.open(f"warm {at}", kind)
+        before = await _resident(pairing)
+        for at in range(count):
+            await pairing.open(f"idle {at}", kind)
+        return (await _resident(pairing) - before) / count
+    finally:
+        await pairing.stop()
+
+
+async def _resident(pairing: Pairing) -> int:
+    pairing.server.send(order="memory")
+    return int((await pairing.server.expect("memory"))["kib"])

@@ -1,0 +1,155 @@
+"""The commands: `warp demo`, `warp serve`, `warp call`, `warp bench`.
+
+Everything heavy is imported inside the commands, so that `warp --help` is quick.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from warp_tools.failure import ToolFailure
+
+if TYPE_CHECKING:
+    from warp_tools.bench import Report
+
+app = typer.Typer(
+    help="Live voice over WebRTC that starts with one UDP packet.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+bench_app = typer.Typer(
+    help="What a start, a media packet and a channel cost, aiortc measured beside.",
+    no_args_is_help=True,
+)
+app.add_typer(bench_app, name="bench")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Fewer repetitions; figures are rough.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"warp-rtc {metadata.version('warp-rtc')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Live voice over WebRTC that starts with one UDP packet."""
+
+
+@app.command()
+def demo(
+    rtt: Annotated[float, typer.Option(help="Round-trip time of the path, in ms.")] = 100.0,
+    speech: Annotated[Path | None, typer.Option(help="WAV to speak; else a packaged one.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write what came back here.")] = None,
+    as_json: Json = False,
+    ladders: Annotated[bool, typer.Option(help="Draw the datagrams of each start.")] = True,
+) -> None:
+    """Call from one process to another over a delayed path, and count the round trips."""
+    from warp_tools.demo import DemoConfig
+    from warp_tools.demo import demo as run
+    from warp_tools.ledger_view import show
+
+    if not 1 <= rtt <= 2000:
+        raise ToolFailure(f"--rtt must be between 1 and 2000 ms, not {rtt:g}")
+    if out is None and not as_json:
+        out = Path("reply.wav")
+    config = DemoConfig(rtt_ms=rtt, speech=speech, out=out)
+    with Console(stderr=True).status("starting") as status:
+        ledger = asyncio.run(run(config, status.update))
+    if as_json:
+        _print_json(ledger.to_json())
+    else:
+        show(ledger, Console(), ladders=ladders)
+        typer.echo(f"what came back: {out}")
+    raise typer.Exit(1 if ledger.misses() else 0)
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="TCP port for offers over HTTP.")] = 8080,
+    udp_port: Annotated[int, typer.Option(help="The UDP port for all calls; 0: any.")] = 0,
+) -> None:
+    """Answer calls with a greeting and an echo."""
+    from warp_tools.serve import ServeConfig
+    from warp_tools.serve import serve as run
+
+    config = ServeConfig(host=host, http_port=port, udp_port=udp_port)
+    asyncio.run(run(config, typer.echo))
+
+
+@app.command()
+def call(
+    speech: Annotated[Path, typer.Argument(help="WAV to speak.")],
+    out: Annotated[Path, typer.Option(help="Write what came back here.")],
+    url: Annotated[str, typer.Option(help="The server.")] = "http://127.0.0.1:8080",
+    as_json: Json = False,
+) -> None:
+    """Call a server, speak a recording, write down the reply."""
+    from warp_tools.call import call as run
+
+    result = asyncio.run(run(speech, url, out))
+    if as_json:
+        _print_json(
+            {
+                "seconds": round(result.seconds, 2),
+                "frames": result.frames,
+                "concealed": result.concealed,
+                "correlation": round(result.correlation, 3),
+            }
+        )
+    else:
+        typer.echo(
+            f"{out}: {result.seconds:.1f} s, {result.concealed} of {result.frames} frames "
+            f"concealed, likeness to the speech sent {result.correlation:.2f}"
+        )
+
+
+@bench_app.command("setup")
+def bench_setup(as_json: Json = False, quick: Quick = False) -> None:
+    """CPU time of a whole start, and memory of an idle session."""
+    from warp_tools.bench.setup import run
+
+    _report(asyncio.run(run(quick=quick)), as_json)
+
+
+@bench_app.command("media")
+def bench_media(as_json: Json = False, quick: Quick = False) -> None:
+    """Sessions a core can carry, and CPU time of a media packet."""
+    from warp_tools.bench.media import run
+
+    _report(asyncio.run(run(quick=quick)), as_json)
+
+
+@bench_app.command("channel")
+def bench_channel(as_json: Json = False, quick: Quick = False) -> None:
+    """Throughput of a data channel with messages of 16 KiB."""
+    from warp_tools.bench.channel import run
+
+    _report(asyncio.run(run(quick=quick)), as_json)
+
+
+def _report(report: Report, as_json: bool) -> None:
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        report.show(Console())
+    raise typer.Exit(0 if report.targets_met else 1)
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))

@@ -1,0 +1,80 @@
+"""The answering party: a spoken greeting, then everything that is said, decoded and encoded again.
+
+What is said while the greeting plays waits behind it; silence before the first word does not, so
+that a caller who lets the greeting end hears the echo without delay.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+from warp.io import Session
+from warp_tools.audio import packaged_sound
+from warp_tools.hearing import Hearing
+from warp_tools.opus import FRAME_SAMPLES, Encoder, Samples
+
+MAX_BEHIND_MS = 30_000
+"""What is said further behind than this is not echoed."""
+_AUDIBLE = 150
+"""Peak of a frame (int16) that counts as a word; silence after Opus stays below."""
+_CAUGHT_UP_MS = 40
+
+
+def frames_of(samples: Samples) -> list[Samples]:
+    """Cut sound into frames of 20 ms; the last one is filled up with silence."""
+    whole = np.concatenate([samples, np.zeros(-len(samples) % FRAME_SAMPLES, np.int16)])
+    return [whole[at : at + FRAME_SAMPLES] for at in range(0, len(whole), FRAME_SAMPLES)]
+
+
+def encoded(samples: Samples) -> list[bytes]:
+    """Encode sound into Opus payloads of 20 ms."""
+    encoder = Encoder()
+    return [encoder.encode(frame) for frame in frames_of(samples)]
+
+
+@functools.cache
+def greeting() -> tuple[bytes, ...]:
+    """The packaged greeting as Opus payloads, encoded once a process."""
+    return tuple(encoded(packaged_sound("greeting")))
+
+
+class Echo:
+    """Answers one session. Somebody calls `handle_tick` every 20 ms."""
+
+    __slots__ = ("_encoder", "_hearing", "_rest", "_session", "_spoken", "dropped", "echoed")
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._hearing = Hearing()
+        self._encoder = Encoder()
+        self._rest = np.zeros(0, np.int16)
+        self._spoken = False
+        self.echoed = 0
+        self.dropped = 0
+        # the same words for everybody: nothing personal, so it may leave before the caller is known
+        for payload in greeting():
+            session.audio_out.send(payload, non_personal=True)
+
+    def handle_tick(self, now: float) -> None:
+        """Echo what has come in since the last tick."""
+        for frame in self._session.audio_in.take():
+            samples = self._hearing.hear(frame)
+            if len(samples):
+                self._say(np.concatenate([self._rest, samples]))
+
+    def _say(self, samples: Samples) -> None:
+        whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
+        self._rest = samples[whole:]
+        out = self._session.audio_out
+        for at in range(0, whole, FRAME_SAMPLES):
+            frame = samples[at : at + FRAME_SAMPLES]
+            # one word is enough: from then on pauses belong to what is said
+            self._spoken = self._spoken or int(np.abs(frame).max()) > _AUDIBLE
+            behind = out.queued_ms
+            if behind > MAX_BEHIND_MS or (not self._spoken and behind > _CAUGHT_UP_MS):
+                self.dropped += 1
+                continue
+            out.send(self._encoder.encode(frame))
+            self.echoed += 1

@@ -1,0 +1,42 @@
+"""The console command `warp`: checks that what it needs is installed, then hands over."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+
+from warp_tools.failure import ToolFailure
+
+NEEDED = ("typer", "rich", "numpy", "av")
+FAILED, MISSING, INTERRUPTED = 1, 2, 130
+
+
+def missing_packages() -> list[str]:
+    """Return what the extra `tools` would install and is not there."""
+    return [name for name in NEEDED if importlib.util.find_spec(name) is None]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit with its status."""
+    missing = missing_packages()
+    if missing:
+        fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", MISSING)
+    from warp_tools.cli import app
+
+    try:
+        app(args=None if arguments is None else list(arguments), prog_name="warp")
+    except ToolFailure as failure:
+        fail(str(failure), FAILED)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def fail(text: str, status: int) -> None:
+    """Say in one line why it does not go on, and end."""
+    print(f"warp: {' '.join(text.split())}", file=sys.stderr)
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()
