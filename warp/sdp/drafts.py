@@ -167,6 +167,7 @@ class SectionDraft:
                 address=address, bundle_only=self.bundle_only, transport=transport, sctp=sctp,
             )  # fmt: skip
         rtp = self.rtp
+        refused = self.port == 0 and not self.bundle_only
         return MediaDescription(
             self.kind,
             self.port,
@@ -177,7 +178,7 @@ class SectionDraft:
             address,
             self.bundle_only,
             transport,
-            rtp.codecs(self.formats) if "RTP/" in self.protocol else (),
+            () if refused or "RTP/" not in self.protocol else rtp.codecs(self.formats),
             (*session.rtp.extensions, *rtp.extensions),
             rtp.allow_mixed or session.rtp.allow_mixed,
             tuple(rtp.sources.values()),

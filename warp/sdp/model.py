@@ -9,7 +9,7 @@ Attributes of the session level that count for sections are copied into each of 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from warp.sdp.extensions import SctpInitFault
@@ -145,7 +145,8 @@ class SctpDescription:
     port: int | None = None
     max_message_size: int | None = None
     init: bytes | None = None
-    init_fault: SctpInitFault | None = None
+    # a diagnosis, not content: it does not survive as text
+    init_fault: SctpInitFault | None = field(default=None, compare=False)
 
     @property
     def effective_port(self) -> int:

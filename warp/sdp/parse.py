@@ -90,9 +90,9 @@ class _Reader:
 
     def receive_group(self, value: str) -> None:
         """Take in an a=group; only BUNDLE means something here (RFC 8843 section 7)."""
-        semantics, *mids = value.split()
-        if semantics == "BUNDLE" and mids:
-            self.groups.append(tuple(mids))
+        words = value.split()
+        if words[:1] == ["BUNDLE"] and len(words) > 1:
+            self.groups.append(tuple(words[1:]))
 
     def _begin_section(self, value: str) -> None:
         if self.origin is None or self.name is None or not self.timed:
