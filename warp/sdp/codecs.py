@@ -62,24 +62,33 @@ DEFAULT_AUDIO_CODECS: Final = (
 )
 
 
-def answer_codecs(offered: Sequence[Codec], ours: Sequence[Codec]) -> tuple[Codec, ...]:
-    """Return the common formats in the offer's order and numbers; () without a real codec.
+def can_talk(offered: Sequence[Codec], ours: Sequence[Codec]) -> bool:
+    """Whether both lists have the same Opus; RED and telephone events alone are no way to talk."""
+    return _primary(offered, ours) is not None
 
-    RED and telephone events alone are no way to talk, and RED counts only when its primary is
-    the accepted Opus.
+
+def answer_codecs(offered: Sequence[Codec], ours: Sequence[Codec]) -> tuple[Codec, ...]:
+    """Return the common formats in the offer's order and numbers; () when they `can_talk` not.
+
+    RED counts only when its blocks are the accepted Opus.
     """
-    wanted = {codec.key: codec for codec in ours}
-    primary = next((c.payload_type for c in offered if _is_opus(c) and c.key in wanted), None)
+    primary = _primary(offered, ours)
     if primary is None:
         return ()
+    wanted = {codec.key: codec for codec in ours}
     accepted: dict[tuple[str, int, int], Codec] = {}
     for codec in offered:
-        mine = wanted.get(codec.key)
-        if mine is None or codec.key in accepted or not _red_fits(codec, primary):
+        key = codec.key
+        mine = wanted.get(key)
+        if mine is None or key in accepted:
             continue
-        fmtp = f"{primary}/{primary}" if codec.name.lower() == "red" else mine.fmtp
+        fmtp = mine.fmtp
+        if key[0] == "red":
+            if codec.fmtp and any(b.strip() != str(primary) for b in codec.fmtp.split("/")):
+                continue
+            fmtp = f"{primary}/{primary}"
         feedback = mine.feedback and tuple([f for f in codec.feedback if f in mine.feedback])
-        accepted[codec.key] = Codec(
+        accepted[key] = Codec(
             codec.payload_type, codec.name, codec.clock_rate, codec.channels, fmtp, feedback
         )
     return tuple(accepted.values())
@@ -153,7 +162,8 @@ def _is_opus(codec: Codec) -> bool:
     return codec.name.lower() == "opus"
 
 
-def _red_fits(codec: Codec, primary: int) -> bool:
-    if codec.name.lower() != "red" or not codec.fmtp:
-        return True
-    return all(block.strip() == str(primary) for block in codec.fmtp.split("/"))
+def _primary(offered: Sequence[Codec], ours: Sequence[Codec]) -> int | None:
+    for codec in offered:
+        if _is_opus(codec) and any(_is_opus(mine) and mine.key == codec.key for mine in ours):
+            return codec.payload_type
+    return None

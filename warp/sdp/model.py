@@ -9,7 +9,7 @@ Attributes of the session level that count for sections are copied into each of 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from warp.sdp.extensions import SctpInitFault
@@ -246,28 +246,32 @@ class SessionDescription:
     def transport_of(self, section: MediaDescription) -> TransportDescription:
         """Return what counts for a section: its own lines, else those of its BUNDLE group.
 
-        A bundle-only section need not say anything of the transport, and candidates may stand in
-        the tagged section only, even where that one is refused (RFC 8843 sections 7 and 9).
+        A bundle-only section need not say anything of the transport (RFC 8843 section 7).
         """
         own = section.transport
-        if own.ufrag and own.fingerprints and own.candidates:
+        if own.ufrag and own.fingerprints:
             return own
-        group = self.bundle_of(section.mid) or ()
-        others = [m.transport for m in self.media if m.mid in group and m is not section]
-        base = own if own.ufrag and own.fingerprints else None
-        for other in others:
-            if base is None and other.ufrag and other.fingerprints:
-                base = other
-        if base is None:
-            return own
-        if base.candidates:
-            return base
-        for other in others:
-            if other.candidates and other.ufrag in ("", base.ufrag):
-                return replace(
-                    base, candidates=other.candidates, end_of_candidates=other.end_of_candidates
-                )
+        for other in self._companions(section):
+            if other.ufrag and other.fingerprints:
+                return other
+        return own
+
+    def candidates_of(self, section: MediaDescription) -> TransportDescription:
+        """Return the transport lines that hold the candidates for a section.
+
+        They may stand in the tagged section only, even where that one is refused (RFC 8843
+        section 9); those of another ICE agent do not count.
+        """
+        base = self.transport_of(section)
+        if not base.candidates:
+            for other in self._companions(section):
+                if other.candidates and other.ufrag in ("", base.ufrag):
+                    return other
         return base
+
+    def _companions(self, section: MediaDescription) -> list[TransportDescription]:
+        group = self.bundle_of(section.mid) or ()
+        return [m.transport for m in self.media if m.mid in group and m is not section]
 
     def bundle_of(self, mid: str | None) -> tuple[str, ...] | None:
         """Return the BUNDLE group that names this mid, or None."""

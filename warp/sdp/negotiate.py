@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warp.sdp.codecs import answer_codecs
+from warp.sdp.codecs import can_talk
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.model import (
     Codec,
@@ -164,7 +164,7 @@ def check_answer(offer: SessionDescription, answer: SessionDescription) -> None:
 def _check_audio(asked: MediaDescription, given: MediaDescription) -> None:
     if not given.rtcp_mux:
         raise SdpError(SdpRule.RTCP_MUX, f"mid {asked.mid}")
-    if not answer_codecs(given.codecs, asked.codecs):
+    if not can_talk(given.codecs, asked.codecs):
         raise SdpError(SdpRule.ANSWER_CODECS, f"mid {asked.mid}")
 
 
@@ -220,6 +220,7 @@ def _transport(
     local: SessionDescription, remote: SessionDescription, lead: int, *, is_offerer: bool
 ) -> TransportParameters:
     theirs = require_transport(remote, remote.media[lead])
+    holder = remote.candidates_of(remote.media[lead])
     ours = local.transport_of(local.media[lead])
     offered, answered = (ours, theirs) if is_offerer else (theirs, ours)
     return TransportParameters(
@@ -229,8 +230,8 @@ def _transport(
         ice_options=offered_ice_options(remote),
         fingerprints=theirs.fingerprints,
         tls_id=theirs.tls_id,
-        candidates=theirs.candidates,
-        end_of_candidates=theirs.end_of_candidates,
+        candidates=holder.candidates,
+        end_of_candidates=holder.end_of_candidates,
         is_dtls_client=is_dtls_client(offered.setup, answered.setup, is_offerer=is_offerer),
     )
 

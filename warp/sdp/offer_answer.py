@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from warp.errors import InvalidConfig
-from warp.sdp.codecs import answer_codecs, answer_extensions, offer_codecs, offer_extensions
+from warp.sdp.codecs import (
+    answer_codecs,
+    answer_extensions,
+    can_talk,
+    offer_codecs,
+    offer_extensions,
+)
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.extensions import echo_ice_options, merge_ice_options
 from warp.sdp.local import LocalAudio, LocalData, LocalDescriptionState, LocalMedia, LocalTransport
@@ -230,7 +236,7 @@ def _serves(item: LocalMedia, section: MediaDescription) -> bool:
     if isinstance(item, LocalData):
         return True
     secure = section.protocol in (_RTP, "UDP/TLS/RTP/SAVP")
-    return secure and section.rtcp_mux and bool(answer_codecs(section.codecs, item.codecs))
+    return secure and section.rtcp_mux and can_talk(section.codecs, item.codecs)
 
 
 def _transport(

@@ -52,9 +52,10 @@ def test_lookups() -> None:
 def test_bundle_only_sections_use_the_tagged_transport() -> None:
     description = parse_description(shapes.VIDEO_FIRST)
     _, audio, _ = description.media
-    shared = description.transport_of(audio)
-    assert shared.ufrag == "vvvv"
-    assert shared.candidates == ("candidate:1 1 udp 2122260223 192.0.2.7 40000 typ host",)
+    assert description.transport_of(audio).ufrag == "vvvv"
+    assert description.candidates_of(audio).candidates == (
+        "candidate:1 1 udp 2122260223 192.0.2.7 40000 typ host",
+    )
 
 
 def test_candidates_of_another_ice_agent_are_not_borrowed() -> None:
@@ -67,7 +68,7 @@ def test_candidates_of_another_ice_agent_are_not_borrowed() -> None:
         MediaDescription("audio", 9, "UDP/TLS/RTP/SAVPF", ("0",), "1", transport=other),
     )
     description = SessionDescription(Origin(1, 1), media, (("0", "1"),))
-    assert description.transport_of(media[0]).candidates == ()
+    assert description.candidates_of(media[0]).candidates == ()
 
 
 def test_ipv6_connection_lines_say_so() -> None:
