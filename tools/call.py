@@ -10,8 +10,8 @@ from warp.errors import WarpError
 from warp.io import ClientConfig, connect
 from warp_tools.audio import likeness, read_wav, write_wav
 from warp_tools.caller import hold_call
-from warp_tools.echo import encoded
 from warp_tools.failure import ToolFailure
+from warp_tools.opus import encoded
 from warp_tools.signalling import post_offer
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warp.io import Session
 from warp_tools.hearing import Recording
 from warp_tools.opus import Samples
+
+if TYPE_CHECKING:
+    from warp.io import Session
 
 QUEUE_MS = 1000
 _STEP_S = 0.2

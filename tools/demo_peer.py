@@ -23,10 +23,10 @@ from warp.errors import WarpError
 from warp.io import ClientConfig, ServerConfig, Session, WarpOptions, connect
 from warp_tools.audio import packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
-from warp_tools.echo import encoded, greeting
+from warp_tools.echo import greeting
 from warp_tools.failure import ToolFailure
 from warp_tools.lines import Line, Lines, pin_to_core
-from warp_tools.opus import SAMPLE_RATE, Samples
+from warp_tools.opus import SAMPLE_RATE, Samples, encoded
 from warp_tools.serve import EchoServer, open_echo_server
 
 CHANNEL = "ledger"

@@ -7,31 +7,22 @@ that a caller who lets the greeting end hears the echo without delay.
 from __future__ import annotations
 
 import functools
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from warp.io import Session
 from warp_tools.audio import packaged_sound
 from warp_tools.hearing import Hearing
-from warp_tools.opus import FRAME_SAMPLES, Encoder, Samples
+from warp_tools.opus import FRAME_SAMPLES, Encoder, Samples, encoded
+
+if TYPE_CHECKING:
+    from warp.io import Session
 
 MAX_BEHIND_MS = 30_000
 """What is said further behind than this is not echoed."""
 _AUDIBLE = 150
 """Peak of a frame (int16) that counts as a word; silence after Opus stays below."""
 _CAUGHT_UP_MS = 40
-
-
-def frames_of(samples: Samples) -> list[Samples]:
-    """Cut sound into frames of 20 ms; the last one is filled up with silence."""
-    whole = np.concatenate([samples, np.zeros(-len(samples) % FRAME_SAMPLES, np.int16)])
-    return [whole[at : at + FRAME_SAMPLES] for at in range(0, len(whole), FRAME_SAMPLES)]
-
-
-def encoded(samples: Samples) -> list[bytes]:
-    """Encode sound into Opus payloads of 20 ms."""
-    encoder = Encoder()
-    return [encoder.encode(frame) for frame in frames_of(samples)]
 
 
 @functools.cache

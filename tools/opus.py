@@ -192,3 +192,15 @@ class Decoder:
             int(fec and bool(payload)),
         )
         return self._out[: _check(count)].copy()
+
+
+def frames_of(samples: Samples) -> list[Samples]:
+    """Cut sound into frames of 20 ms; the last one is filled up with silence."""
+    whole = np.concatenate([samples, np.zeros(-len(samples) % FRAME_SAMPLES, np.int16)])
+    return [whole[at : at + FRAME_SAMPLES] for at in range(0, len(whole), FRAME_SAMPLES)]
+
+
+def encoded(samples: Samples) -> list[bytes]:
+    """Encode sound into Opus payloads of 20 ms."""
+    encoder = Encoder()
+    return [encoder.encode(frame) for frame in frames_of(samples)]

@@ -1,0 +1,82 @@
+"""Coverage-guided fuzzing of every target in this folder: `python -m tests.fuzz.run_atheris`.
+
+A target is a function `fuzz_<parser>(data: bytes)` of a `test_*.py` beside this file; what it must
+not do is raise. Each runs in a process of its own, since atheris does not return.
+
+    --seconds N    how long each target runs (default 5)
+    --target NAME  only this one; may be repeated
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+MAX_LENGTH = 4_096
+MAX_MEMORY_MIB = 1_024
+SLOWEST_INPUT_S = 10
+
+ONE = """
+import atheris, sys
+with atheris.instrument_imports(include=["warp"]):
+    from tests.fuzz.{module} import {target}
+atheris.Setup(sys.argv, {target})
+atheris.Fuzz()
+"""
+
+
+def targets() -> list[tuple[str, str]]:
+    """Return (module, function) of every target."""
+    return [
+        (path.stem, node.name)
+        for path in sorted(HERE.glob("test_*.py"))
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("fuzz_")
+    ]
+
+
+def run_one(module: str, target: str, seconds: int) -> bool:
+    """Fuzz one target; returns whether it survived."""
+    with tempfile.TemporaryDirectory() as corpus:
+        command = [
+            sys.executable, "-c", ONE.format(module=module, target=target), corpus,
+            f"-max_total_time={seconds}", f"-max_len={MAX_LENGTH}", f"-timeout={SLOWEST_INPUT_S}",
+            f"-rss_limit_mb={MAX_MEMORY_MIB}", f"-artifact_prefix={corpus}/",
+        ]  # fmt: skip
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    lines = (done.stdout + done.stderr).splitlines()
+    runs = next((line for line in reversed(lines) if line.startswith("Done ")), "no runs")
+    print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {module}.{target}: {runs}", flush=True)
+    if done.returncode:
+        print("\n".join(lines[-60:]))
+    return done.returncode == 0
+
+
+def main() -> int:
+    """Run the chosen targets; returns 0 when all survive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--target", action="append", default=[])
+    chosen = parser.parse_args()
+    known = targets()
+    unknown = set(chosen.target) - {name for _, name in known}
+    if unknown:
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+    failed = [
+        name
+        for module, name in known
+        if not chosen.target or name in chosen.target
+        if not run_one(module, name, chosen.seconds)
+    ]
+    print(f"{len(failed)} targets failed" if failed else "all targets survived")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
