@@ -14,9 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from warp.dtls.acks import decode_ack
 from warp.dtls.config import DtlsRole
 from warp.dtls.context import DtlsTimer
 from warp.dtls.faults import Alert, DtlsRule, HandshakeFault, misbehaved
+from warp.dtls.flight import AckEffect
 from warp.dtls.handshake import Awaiting, Handshake
 from warp.dtls.intake import Record
 from warp.dtls.reassembly import Fragment, HandshakeMessage, Reassembler, Verdict
@@ -78,6 +80,30 @@ class HandshakeDriver:
             handshake.context.outbox.other.append(handshake.epochs.newest_write.seal(ACK, body))
             handshake.context.emit(now, "ack_sent", {"records": (len(body) - 2) // 16})
 
+    def receive_ack(self, record: Record, now: float) -> None:
+        """Take the peer's ACK. Raises HandshakeFault for a protected one that does not parse."""
+        handshake = self._handshake
+        if handshake.outcome.version is not DtlsVersion.DTLS13:
+            handshake.context.discard(DtlsDiscard.TOO_EARLY, now)
+            return
+        strict = handshake.config.strict_plaintext
+        try:
+            numbers = decode_ack(record.content)
+        except HandshakeFault:
+            if record.epoch or strict:
+                raise
+            handshake.context.discard(DtlsDiscard.UNDECODABLE_ACK, now)
+            return
+        # a record cannot be acknowledged from an epoch before its own: NSS does it, anyone can
+        # forge it in epoch 0, and it means nothing (RFC 9147 section 7)
+        believed = [number for number in numbers if number[0] <= record.epoch]
+        if len(believed) != len(numbers) and strict:
+            raise misbehaved(Alert.ILLEGAL_PARAMETER, DtlsRule.MALFORMED_ACK, "RFC 9147 section 7")
+        handshake.context.emit(now, "ack_received", {"records": len(numbers)})
+        effect = handshake.flight.receive_ack(believed, now)
+        if effect is AckEffect.ALL and handshake.key_updater is not None:
+            handshake.key_updater.handle_acknowledged(now)
+
     def _fragments(self, record: Record, now: float) -> Iterator[Fragment]:
         content, position = record.content, 0
         for _ in range(MAX_FRAGMENTS):
@@ -105,7 +131,7 @@ class HandshakeDriver:
     def _receive_fragment(self, fragment: Fragment, now: float) -> Verdict:
         # a plaintext message cannot be the awaited one any more; it may still be a repetition
         if (
-            fragment.epoch < self.awaiting.epoch
+            fragment.epoch < self.awaiting.awaited_epoch()
             and fragment.epoch == 0
             and fragment.message_seq >= self._reassembler.next_seq
         ):
@@ -152,12 +178,15 @@ class HandshakeDriver:
 
     def _is_awaited(self, message: HandshakeMessage) -> bool:
         awaiting = self.awaiting
-        return message.epoch == awaiting.epoch and message.message_type in awaiting.awaited
+        return (
+            message.epoch == awaiting.awaited_epoch() and message.message_type in awaiting.awaited
+        )
 
     def _accept(self, message: HandshakeMessage, now: float) -> bool:
         handshake = self._handshake
         in_handshake = not handshake.outcome.completed
         generation = handshake.flight.generation
+        epoch = self.awaiting.awaited_epoch()
         undecided = handshake.outcome.version is None and self._forgiving
         try:
             following = self.awaiting.accept(message, now)
@@ -175,7 +204,7 @@ class HandshakeDriver:
         if in_handshake and handshake.flight.generation == generation:
             # the first message of the answer acknowledges our flight (section 7.1)
             handshake.flight.begin()
-        if following.epoch > self.awaiting.epoch:
+        if following.awaited_epoch() > epoch:
             self._reassembler.enter_epoch(following.epoch)
         self.awaiting = following
         return True

@@ -81,6 +81,7 @@ class DtlsRule(enum.Enum):
     NO_EXTENDED_MASTER_SECRET = "the extended master secret was not agreed on"
     BAD_RENEGOTIATION_INFO = "the renegotiation extension is not the one of a first handshake"
     BAD_KEY_UPDATE = "a KeyUpdate asks for neither of the two possible things"
+    KEYS_EXHAUSTED = "the keys are used up and a KeyUpdate was never acknowledged"
     MESSAGE_AFTER_KEY_UPDATE = "a message follows KeyUpdate under the old keys"
     SRTP_MISSING = "SRTP is needed, and no profile was agreed on"
 

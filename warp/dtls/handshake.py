@@ -14,7 +14,7 @@ driver, the driver feeds whole messages, in order, to the machine, the machine w
 
 How a machine is written
 - One class for each awaited message (`class AwaitFinished(Awaiting)`). It names the message types
-  that it accepts in `awaited`, and in the property `epoch` the epoch that they must come in. A
+  that it accepts in `awaited`, and in `epoch` the epoch that they must come in. A
   message of another type is answered with unexpected_message by the driver (as long as 1.2 is
   not chosen, one in epoch 0 is dropped: anyone can forge it, and the real one can still come).
 - `accept(message, now)` returns the state that waits for what comes next. When the handshake is
@@ -29,7 +29,7 @@ chooses the version, calls `handshake.choose(version, suite)` and then
 - `client12.accept_server_hello(handshake, offer, hello, message, now) -> Awaiting`
 - `server12.accept_client_hello(handshake, hello, message, now) -> Awaiting`
 (the same two names in client13 and server13). HelloVerifyRequest is dealt with by the hello
-stage: a 1.2 machine only ever sees the ServerHello that counts. `offer` is `version.ClientOffer`.
+stage: a 1.2 machine only ever sees the ServerHello that counts. `offer` is `offer.ClientOffer`.
 The message handed over has not been added to the transcript yet: the machine adds it.
 
 Transcript
@@ -66,11 +66,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol, TypeVar
 
-from warp.crypto import Certificate, PeerCertificate
+from warp.crypto import Certificate, NamedGroup, PeerCertificate
 from warp.dtls.acks import AckList
 from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.context import Context, DtlsTimer
-from warp.dtls.epochs import EpochTable
+from warp.dtls.epochs import KEEP_OLD_KEYS_S, EpochTable
 from warp.dtls.events import (
     EarlyWriteReady,
     HandshakeCompleted,
@@ -81,12 +81,15 @@ from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.dtls.flight import Flight
 from warp.dtls.identity import PeerIdentity
 from warp.dtls.intake import Intake
+from warp.dtls.key_update import KeyUpdater
 from warp.dtls.reassembly import HandshakeMessage
-from warp.dtls.records import ReadKeys, WriteKeys
+from warp.dtls.records import ALERT, WARNING, ReadKeys, WriteKeys
 from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
 from warp.dtls.transcript import Transcript
 from warp.entropy import Entropy
 from warp.errors import InternalError
+
+__all__ = ["Awaiting", "Exporter", "Handshake", "HandshakeMessage", "KeyLog", "Outcome"]
 
 _T = TypeVar("_T")
 
@@ -97,11 +100,11 @@ class Awaiting:
     __slots__ = ()
 
     awaited: ClassVar[tuple[int, ...]] = ()
+    epoch: ClassVar[int] = 0
 
-    @property
-    def epoch(self) -> int:
-        """The epoch that the awaited message must come in."""
-        return 0
+    def awaited_epoch(self) -> int:
+        """Return the epoch that the awaited message must come in."""
+        return self.epoch
 
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the awaited message and return the next state. Raises HandshakeFault."""
@@ -138,7 +141,7 @@ class Outcome:
     def __init__(self) -> None:
         self.version: DtlsVersion | None = None
         self.suite: CipherSuite | None = None
-        self.group: int | None = None
+        self.group: NamedGroup | None = None
         self.srtp_profile: int | None = None
         self.exporter: Exporter | None = None
         self.completed = False
@@ -159,6 +162,7 @@ class Handshake:
         "identity",
         "intake",
         "key_log",
+        "key_updater",
         "outcome",
     )
 
@@ -177,6 +181,7 @@ class Handshake:
         self.identity: Final = PeerIdentity()
         self.outcome: Final = Outcome()
         self.key_log: Final = KeyLog(keylog)
+        self.key_updater: KeyUpdater | None = None  # DTLS 1.3, once the handshake is complete
         self._certificate: Certificate | None = certificate
         self._entropy: Entropy | None = entropy
         self._transcript: Transcript | None = Transcript()
@@ -224,7 +229,8 @@ class Handshake:
         outcome = self.outcome
         if outcome.srtp_profile is None and self.config.require_srtp:
             raise misbehaved(Alert.HANDSHAKE_FAILURE, DtlsRule.SRTP_MISSING, "RFC 8827 section 6.5")
-        version, suite, group = _present(outcome.version), _present(outcome.suite), outcome.group
+        version, suite = _present(outcome.version), _present(outcome.suite)
+        group = _present(outcome.group)
         self.context.events.append(Negotiated(version, suite, group, outcome.srtp_profile))
         self.context.emit(
             now,
@@ -232,7 +238,7 @@ class Handshake:
             {
                 "version": version.name,
                 "suite": suite.name,
-                "group": group,
+                "group": group.name,
                 "srtp_profile": outcome.srtp_profile,
             },
         )
@@ -257,6 +263,11 @@ class Handshake:
     def finish_flight(self, now: float, *, reply_expected: bool) -> None:
         """Seal the flight into datagrams and repeat it until answered, if an answer is due."""
         self.flight.send(now, reply_expected=reply_expected)
+
+    def send_warning(self, alert: Alert) -> None:
+        """Send an alert that ends nothing, under the newest keys."""
+        body = bytes((WARNING, alert))
+        self.context.outbox.other.append(self.epochs.newest_write.seal(ALERT, body))
 
     # keys ---------------------------------------------------------------------------------------
 
@@ -307,6 +318,8 @@ class Handshake:
         """Note that both Finished messages are in place, and let go of what only they needed."""
         self.outcome.completed = True
         self.context.timers.cancel(DtlsTimer.DEADLINE)
+        # old keys and a last flight stay: the peer may not have what would let it move on
+        self.context.timers.arm(DtlsTimer.FORGET, now + KEEP_OLD_KEYS_S)
         self.context.events.append(HandshakeCompleted(_present(self.outcome.version)))
         self.context.emit(now, "handshake_completed", {})
         self._transcript = None

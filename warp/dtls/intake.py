@@ -78,7 +78,7 @@ class Intake:
             try:
                 yield self._open(data, position, end)
             except Discard as discard:
-                self._discard(discard, now)
+                self.count(discard, now)
             position = end
 
     def release(self, now: float) -> Iterator[Record]:
@@ -88,7 +88,7 @@ class Intake:
             try:
                 yield self._open(data, 0, len(data))
             except Discard as discard:
-                self._discard(discard, now)
+                self.count(discard, now)
 
     def stop_holding(self) -> None:
         """Let records without keys be dropped from now on: all keys are known."""
@@ -97,7 +97,8 @@ class Intake:
         self._held_bytes = 0
         self._seen.clear()
 
-    def _discard(self, discard: Discard, now: float) -> None:
+    def count(self, discard: Discard, now: float) -> None:
+        """Count a record that was worth nothing."""
         if isinstance(discard.reason, DtlsDiscard):
             self._context.discard(discard.reason, now)
 

@@ -80,6 +80,11 @@ class ReadKeys13:
         self._decrypt: Final = Aead(kind, key).open
         self._mask: Final = RecordNumberMask(kind, sn_key).mask
 
+    @property
+    def used(self) -> bool:
+        """Tell whether the peer has sent anything under these keys."""
+        return self._top >= 0
+
     def open(self, data: bytes, start: int, end: int) -> tuple[int, int, bytes]:
         """Return content type, sequence number and content of the record `data[start:end]`.
 

@@ -22,6 +22,9 @@ HANDSHAKE: Final = 22
 APPLICATION_DATA: Final = 23
 ACK: Final = 26
 
+WARNING: Final = 1  # alert levels (RFC 8446 section 6)
+FATAL: Final = 2
+
 PLAIN_HEADER: Final = struct.Struct("!BHHHIH")
 """type, version, epoch, sequence (high 16, low 32), length."""
 
@@ -53,6 +56,7 @@ class DtlsDiscard(enum.Enum):
     OLD_MESSAGE = "a handshake message that was dealt with before"
     MISPLACED_MESSAGE = "a plaintext message that has no place now"
     UNDECODABLE_HELLO = "a plaintext message that does not parse"
+    UNDECODABLE_ACK = "a plaintext ACK that does not parse"
     TOO_EARLY = "an ACK before the version is known"
     AFTER_CLOSE = "data from after the peer's close_notify"
     CLOSED = "the connection is over"

@@ -1,0 +1,213 @@
+"""What client and server of DTLS 1.3 do alike: signatures, Finished, the keys of epochs 2 and 3.
+
+RFC 8446 section 4.4 as RFC 9147 takes it over. Called by client13 and server13, which own the
+order of the messages; the state after the handshake is here, because it is the same for both.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from warp.crypto import PeerCertificate, SignatureScheme, constant_time_equal
+from warp.dtls import messages
+from warp.dtls.config import DtlsRole
+from warp.dtls.faults import Alert, DtlsRule, misbehaved
+from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
+from warp.dtls.key_update import KeyUpdater
+from warp.dtls.messages import HandshakeType
+from warp.dtls.offer import SCHEMES13
+from warp.dtls.record13 import ReadKeys13
+from warp.dtls.schedule13 import Exporter13, Schedule13, TrafficSecrets
+from warp.errors import InternalError
+
+HANDSHAKE_EPOCH: Final = 2
+DATA_EPOCH: Final = 3
+
+_PADDING: Final = b"\x20" * 64
+_CONTEXTS: Final = {  # "TLS", not "DTLS": RFC 9147 changes nothing here
+    DtlsRole.CLIENT: b"TLS 1.3, client CertificateVerify\0",
+    DtlsRole.SERVER: b"TLS 1.3, server CertificateVerify\0",
+}
+
+
+class Exchange13:
+    """The secrets of one handshake, kept until it is done."""
+
+    __slots__ = ("_application", "_read3", "handshake", "schedule", "secrets")
+
+    def __init__(self, handshake: Handshake, schedule: Schedule13) -> None:
+        self.handshake: Final = handshake
+        self.schedule: Final = schedule
+        self.secrets = TrafficSecrets(b"", b"")
+        self._application = TrafficSecrets(b"", b"")
+        self._read3: ReadKeys13 | None = None
+
+    def enter_handshake_epoch(self, shared_secret: bytes) -> None:
+        """Derive epoch 2 from the key agreement; the transcript ends with the ServerHello."""
+        handshake = self.handshake
+        self.secrets = self.schedule.handshake_secrets(shared_secret, handshake.transcript.digest())
+        handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
+        handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
+        own, peer = self._own_first(self.secrets)
+        handshake.install_write(self.schedule.write_keys(HANDSHAKE_EPOCH, own))
+        handshake.install_read(self.schedule.read_keys(HANDSHAKE_EPOCH, peer))
+
+    def derive_application(self) -> None:
+        """Derive epoch 3 and the exporter; the transcript ends with the server's Finished."""
+        handshake = self.handshake
+        secrets, exporter = self.schedule.application_secrets(handshake.transcript.digest())
+        self._application = secrets
+        handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
+        handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
+        handshake.log_secret("EXPORTER_SECRET", exporter)
+        handshake.outcome.exporter = Exporter13(exporter, self.schedule.hash_name)
+
+    def install_data_write(self) -> None:
+        """Be able to send in epoch 3."""
+        own, _ = self._own_first(self._application)
+        self.handshake.install_write(self.schedule.write_keys(DATA_EPOCH, own))
+
+    def install_data_read(self) -> None:
+        """Be able to receive in epoch 3."""
+        _, peer = self._own_first(self._application)
+        self._read3 = self.schedule.read_keys(DATA_EPOCH, peer)
+        self.handshake.install_read(self._read3)
+
+    def establish(self, now: float) -> Awaiting:
+        """Complete the handshake and return the state that stays."""
+        handshake = self.handshake
+        own, peer = self._own_first(self._application)
+        if self._read3 is None:
+            raise InternalError("the handshake completes without keys for data")
+        handshake.key_updater = KeyUpdater(
+            (handshake.context, handshake.epochs, handshake.flight),
+            self.schedule,
+            peer,
+            own,
+            self._read3,
+            handshake.entropy,
+        )
+        handshake.complete(now)
+        if handshake.role is DtlsRole.CLIENT:
+            return ClientEstablished(handshake, handshake.key_updater)
+        return Established(handshake, handshake.key_updater)
+
+    def check_finished(self, sender: DtlsRole, message: HandshakeMessage) -> None:
+        """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""
+        secrets = self.secrets
+        secret = secrets.client if sender is DtlsRole.CLIENT else secrets.server
+        expected = self.schedule.verify_data(secret, self.handshake.transcript.digest())
+        if not constant_time_equal(expected, message.body):
+            raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_FINISHED, "RFC 8446 section 4.4.4")
+
+    def check_certificate_verify(
+        self, sender: DtlsRole, peer: PeerCertificate, message: HandshakeMessage
+    ) -> None:
+        """Raise unless the peer signs the transcript with its certificate's key."""
+        scheme, signature = messages.decode_certificate_verify(message.body)
+        if scheme not in SCHEMES13:
+            raise misbehaved(
+                Alert.ILLEGAL_PARAMETER,
+                DtlsRule.SCHEME_NOT_OFFERED,
+                "RFC 8446 section 4.4.3",
+                f"0x{scheme:04x}",
+            )
+        content = signed_content(sender, self.handshake.transcript.digest())
+        if not peer.verify(scheme, signature, content):
+            raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_SIGNATURE, "RFC 8446 section 4.4.3")
+        self.handshake.peer_proved()
+
+    def send_certificate(self, scheme: SignatureScheme | None) -> None:
+        """Queue Certificate and CertificateVerify; without a scheme, say that we have none."""
+        handshake = self.handshake
+        certificate = handshake.certificate
+        chain = () if scheme is None else (certificate.der,)
+        handshake.send_message(
+            HandshakeType.CERTIFICATE, messages.encode_certificate13(chain), HANDSHAKE_EPOCH
+        )
+        if scheme is None:
+            return
+        content = signed_content(handshake.role, handshake.transcript.digest())
+        signature = certificate.sign(scheme, content)
+        handshake.send_message(
+            HandshakeType.CERTIFICATE_VERIFY,
+            messages.encode_certificate_verify(scheme, signature),
+            HANDSHAKE_EPOCH,
+        )
+
+    def send_finished(self) -> None:
+        """Queue our Finished."""
+        own, _ = self._own_first(self.secrets)
+        verify_data = self.schedule.verify_data(own, self.handshake.transcript.digest())
+        self.handshake.send_message(HandshakeType.FINISHED, verify_data, HANDSHAKE_EPOCH)
+
+    def _own_first(self, secrets: TrafficSecrets) -> tuple[bytes, bytes]:
+        if self.handshake.role is DtlsRole.CLIENT:
+            return secrets.client, secrets.server
+        return secrets.server, secrets.client
+
+
+def signed_content(sender: DtlsRole, digest: bytes) -> bytes:
+    """Return what a CertificateVerify signs (RFC 8446 section 4.4.3)."""
+    return _PADDING + _CONTEXTS[sender] + digest
+
+
+def signing_scheme(
+    own: tuple[SignatureScheme, ...], accepted: tuple[int, ...]
+) -> SignatureScheme | None:
+    """Return the first of our certificate's schemes that 1.3 allows and the peer accepts."""
+    return next((scheme for scheme in own if scheme in SCHEMES13 and scheme in accepted), None)
+
+
+def add_to_transcript(handshake: Handshake, message: HandshakeMessage) -> None:
+    """Append a received message."""
+    handshake.transcript.add(message.message_type, message.message_seq, message.body)
+
+
+def chain_of(message: HandshakeMessage) -> list[bytes]:
+    """Return the DER certificates of a Certificate message, whose context must be empty."""
+    context, chain = messages.decode_certificate13(message.body)
+    if context:
+        raise misbehaved(
+            Alert.ILLEGAL_PARAMETER, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 4.4.2"
+        )
+    return chain
+
+
+class Established(Awaiting):
+    """The handshake is done; the peer may change its keys (RFC 9147 section 8)."""
+
+    __slots__ = ("_handshake", "_updater")
+
+    awaited: ClassVar[tuple[int, ...]] = (HandshakeType.KEY_UPDATE,)
+
+    def __init__(self, handshake: Handshake, updater: KeyUpdater) -> None:
+        self._handshake: Final = handshake
+        self._updater: Final = updater
+
+    def awaited_epoch(self) -> int:
+        """Return the newest epoch: after a KeyUpdate nothing may follow in the old one."""
+        return self._handshake.epochs.newest_read
+
+    def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
+        """Take a KeyUpdate."""
+        self._updater.receive(message.body, now)
+        return self
+
+
+class ClientEstablished(Established):
+    """As above; a server may also hand out tickets, which we acknowledge and do not use."""
+
+    __slots__ = ()
+
+    awaited: ClassVar[tuple[int, ...]] = (
+        HandshakeType.KEY_UPDATE,
+        HandshakeType.NEW_SESSION_TICKET,
+    )
+
+    def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
+        """Take a KeyUpdate or a NewSessionTicket (RFC 8446 section 4.6.1)."""
+        if message.message_type == HandshakeType.NEW_SESSION_TICKET:
+            messages.decode_new_session_ticket(message.body)
+            return self
+        return super().accept(message, now)
