@@ -10,7 +10,9 @@ import gc
 import resource
 import sys
 import time
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 from warp_tools.bench.party import Party
 from warp_tools.bench.slices import Slices
@@ -75,14 +77,14 @@ class Child:
                 cpu = time.process_time() - self._began["cpu"]
                 self._lines.write(event="received", bytes=count, seconds=seconds, cpu=cpu)
 
-    def _beside(self, work: asyncio.Future[None] | object) -> None:
+    def _beside(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(self._guard(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _guard(self, work: object) -> None:
+    async def _guard(self, work: Coroutine[Any, Any, None]) -> None:
         try:
-            await work  # type: ignore[misc]
+            await work
         except Exception as error:
             self._lines.write(event="failure", text=f"{type(error).__name__}: {error}")
 

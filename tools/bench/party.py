@@ -49,7 +49,8 @@ class Party(abc.ABC):
         self.arrivals = Arrivals()
         self.packets = 0
 
-    async def prepare(self, role: str) -> None:  # noqa: B027
+    @abc.abstractmethod
+    async def prepare(self, role: str) -> None:
         """Open what all sessions share."""
 
     @abc.abstractmethod

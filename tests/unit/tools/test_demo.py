@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.demo import VARIANTS, DemoConfig, candidate_of, demo
+from warp_tools.failure import ToolFailure
+from warp_tools.ledger import TARGETS
+
+ANSWER = "v=0\r\na=candidate:1 1 udp 2130706431 127.0.0.1 5000 typ host\r\n"
+
+
+def test_every_target_has_its_start() -> None:
+    assert set(TARGETS) <= set(VARIANTS)
+    assert next(iter(VARIANTS)) == "plain"
+
+
+def test_the_servers_address_is_read_from_its_answer() -> None:
+    assert candidate_of(ANSWER) == ("127.0.0.1", 5000)
+    with pytest.raises(ToolFailure, match="names no address"):
+        candidate_of("v=0\r\n")
+
+
+@pytest.mark.slow
+def test_the_demo_runs_and_knows_its_speech(tmp_path: Path) -> None:
+    """A short call over a short path; how long the parts take is judged in the simulation."""
+    write_wav(tmp_path / "speech.wav", packaged_sound("speech")[:96_000])
+    said: list[str] = []
+    config = DemoConfig(rtt_ms=40, speech=tmp_path / "speech.wav", out=tmp_path / "reply.wav")
+    ledger = asyncio.run(demo(config, said.append))
+    assert [row.name for row in ledger.rows] == list(VARIANTS)
+    assert ledger.correlation is not None
+    assert ledger.correlation > 0.9
+    assert (tmp_path / "reply.wav").stat().st_size > 200_000
+    assert said[-1] == "calling: warp-pq"

@@ -1,0 +1,132 @@
+"""The command line as a person meets it: every mistake is one clear line, status not 0."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warp_tools import main as entry
+from warp_tools.main import main
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """Run the command line; return the one line that it ends with."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    assert ended.value.code not in (0, None)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    [line] = captured.err.splitlines()
+    assert line.startswith("warp: ")
+    return line
+
+
+@pytest.fixture
+def text_file(tmp_path: Path) -> Path:
+    path = tmp_path / "speech.wav"
+    path.write_text("this is no sound")
+    return path
+
+
+def test_a_missing_extra_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entry, "NEEDED", ("typer", "no_such_package"))
+    with pytest.raises(SystemExit) as ended:
+        main(["demo"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        "warp: no_such_package not installed: pip install 'warp-rtc[tools]'\n"
+    )
+
+
+def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, says in ((["--help"], "bench"), (["--version"], "warp-rtc 0.")):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        assert says in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["demo", "--rtt", "soon"], ["call"]])
+def test_usage_errors_have_status_2(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert "Usage" in capsys.readouterr().err
+
+
+def test_demo_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_file: Path) -> None:
+    assert "between 1 and 2000" in fails(capsys, "demo", "--rtt", 0)
+    assert "no such file" in fails(capsys, "demo", "--speech", tmp_path / "none.wav")
+    assert "unreadable audio" in fails(capsys, "demo", "--speech", text_file)
+    assert "no such directory" in fails(capsys, "demo", "--out", tmp_path / "no" / "reply.wav")
+
+
+def test_call_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_file: Path) -> None:
+    speech = Path(entry.__file__).parent / "data" / "speech.wav"
+    out = tmp_path / "reply.wav"
+    assert "no such file" in fails(capsys, "call", tmp_path / "none.wav", "--out", out)
+    assert "unreadable audio" in fails(capsys, "call", text_file, "--out", out)
+    lost = tmp_path / "no" / "reply.wav"
+    assert "no such directory" in fails(capsys, "call", speech, "--out", lost)
+    assert "not an http" in fails(capsys, "call", speech, "--out", out, "--url", "nowhere")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        assert "no answer from" in fails(capsys, "call", speech, "--out", out, "--url", url)
+    assert not out.exists()
+
+
+def test_ports_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert "cannot listen on http://127.0.0.1" in fails(capsys, "serve", "--port", port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        line = fails(capsys, "serve", "--port", 0, "--udp-port", port)
+        assert str(port) in line
+        assert "in use" in line
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_server_cleanly() -> None:
+    command = [sys.executable, "-u", "-m", "warp_tools.main", "serve", "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        assert server.stderr is not None
+        assert b"echo at http://127.0.0.1:" in server.stdout.readline()
+        server.terminate()
+        assert server.wait(10) == 0
+        assert server.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
+    run = [sys.executable, "-u", "-m", "warp_tools.main"]
+    speech = Path(entry.__file__).parent / "data" / "speech.wav"
+    with subprocess.Popen([*run, "serve", "--port", "0"], stdout=subprocess.PIPE) as server:
+        assert server.stdout is not None
+        url = server.stdout.readline().decode().split()[2]
+        out = tmp_path / "reply.wav"
+        done = subprocess.run(
+            [*run, "call", str(speech), "--url", url, "--out", str(out), "--json"],
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        server.terminate()
+    assert done.stderr == b""
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["correlation"] > 0.9
+    assert out.stat().st_size > 500_000
