@@ -21,6 +21,7 @@ MIN_MTU = 256  # below this the hybrid flight no longer fits into one burst of t
 MAX_MTU = 1 << 14
 
 
+DEFAULT_MAX_TIMEOUTS = 12  # as BoringSSL; before completion the deadline decides
 SRTP_LABEL = b"EXTRACTOR-dtls_srtp"  # RFC 5764 section 4.2
 SRTP_KEYING_LENGTHS = {1: 60, 2: 60, 7: 56, 8: 88}  # twice key and salt: RFC 5764, RFC 7714
 

@@ -18,7 +18,13 @@ from warp.contract import Event
 from warp.crypto import Certificate
 from warp.dtls import alerts
 from warp.dtls.alerts import AlertEffect
-from warp.dtls.config import SRTP_KEYING_LENGTHS, SRTP_LABEL, DtlsConfig, DtlsRole
+from warp.dtls.config import (
+    DEFAULT_MAX_TIMEOUTS,
+    SRTP_KEYING_LENGTHS,
+    SRTP_LABEL,
+    DtlsConfig,
+    DtlsRole,
+)
 from warp.dtls.context import Context, DtlsTimer
 from warp.dtls.driver import HandshakeDriver
 from warp.dtls.events import CloseNotify, Connected, PeerDataReceived, Terminated
@@ -202,9 +208,9 @@ class DtlsConnection:
             elif reason is DtlsTimer.ACK:
                 self._driver.send_ack(now)
             elif reason is DtlsTimer.DEADLINE:
-                self._time_out("the handshake did not finish before its deadline", now)
+                self._end(HandshakeTimedOut("no handshake before its deadline"), now)
             else:
-                self._forget_old_keys(now)
+                self._handshake.forget_old_keys(now)
 
     def events(self) -> Sequence[Event]:
         """Drain what has happened, in order."""
@@ -330,9 +336,9 @@ class DtlsConnection:
                 while self._handshake.take_fresh_keys():
                     for held in list(self._handshake.intake.release(now)):
                         self._receive_record(held, now)
+                self._advance(now)
             if not self._state.is_over:
                 self._driver.finish_datagram(now)
-                self._advance(now)
         except HandshakeFault as fault:
             self._fail(fault.alert, fault.error, now)
 
@@ -345,7 +351,6 @@ class DtlsConnection:
             self._receive_data(record, now)
         elif record.content_type == HANDSHAKE:
             self._driver.receive_record(record, now)
-            self._advance(now)
         elif record.content_type == ACK:
             self._driver.receive_ack(record, now)
             self._refresh_write_keys()
@@ -406,6 +411,7 @@ class DtlsConnection:
             if self._handshake.outcome.completed:
                 self._become(DtlsInput.COMPLETE, "handshake complete", now)
                 self._handshake.intake.stop_holding()
+                self._handshake.forget_idle_write_keys()
                 self._verify(now)
             elif (
                 self._data_write is None
@@ -446,26 +452,16 @@ class DtlsConnection:
             self._fail(fault.alert, fault.error, now)
 
     def _handle_retransmission(self, now: float) -> None:
-        flight, config = self._handshake.flight, self._context.config
-        if config.max_timeouts is not None and flight.timeouts >= config.max_timeouts:
-            if self._handshake.outcome.completed:
-                flight.stop()
-            else:
-                self._time_out("the peer answers none of our repetitions", now)
-            return
-        flight.handle_timeout(now)
-
-    def _forget_old_keys(self, now: float) -> None:
-        handshake = self._handshake
-        if handshake.key_updater is not None:
-            handshake.key_updater.forget_old_keys(now)
+        flight, limit = self._handshake.flight, self._context.config.max_timeouts
+        completed = self._handshake.outcome.completed
+        if completed and flight.timeouts >= (limit or DEFAULT_MAX_TIMEOUTS):
+            flight.stop()  # a peer that works without ever acknowledging: consent is the judge
+        elif not completed and limit is not None and flight.timeouts >= limit:
+            self._end(HandshakeTimedOut("the peer answers none of our repetitions"), now)
         else:
-            handshake.flight.stop()  # 1.2: the last flight of a server is no longer asked for
+            flight.handle_timeout(now)
 
     # the end ------------------------------------------------------------------------------------
-
-    def _time_out(self, why: str, now: float) -> None:
-        self._end(HandshakeTimedOut(why), now)
 
     def _fail(self, alert: Alert, error: WarpError, now: float) -> None:
         """Tell the peer what is wrong, then end."""

@@ -103,6 +103,7 @@ class HandshakeDriver:
         effect = handshake.flight.receive_ack(believed, now)
         if effect is AckEffect.ALL and handshake.key_updater is not None:
             handshake.key_updater.handle_acknowledged(now)
+            handshake.forget_idle_write_keys()
 
     def _fragments(self, record: Record, now: float) -> Iterator[Fragment]:
         content, position = record.content, 0

@@ -23,7 +23,7 @@ from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE
 FRAGMENT_HEADER_LENGTH: Final = 12
 RECORDS_A_BURST: Final = 10  # RFC 9147 section 5.8.3
 REMEMBERED_RECORDS: Final = 64
-MTU_STEPS: Final = ((4, 548), (2, 1000))  # after so many timeouts in a row, at most so many bytes
+MTU_STEPS: Final = ((2, 1000), (4, 548))  # after so many timeouts in a row, at most so many bytes
 _MIN_PIECE: Final = 32  # a smaller piece of a message is not worth a record of its own
 
 
@@ -189,6 +189,9 @@ class Flight:
         self.timeouts += 1
         self._rto_s = min(self.rto_s * 2, self._context.config.max_rto_s)
         self._repaired = False
+        for timeouts, mtu in MTU_STEPS:
+            if self.timeouts == timeouts:
+                self._context.mtu = min(mtu, self._context.mtu)
         self._context.emit(now, "flight_timeout", {"timeouts": self.timeouts})
         self._transmit(self._messages, now)
 
@@ -223,7 +226,7 @@ class Flight:
                 self._context.timers.arm(DtlsTimer.RETRANSMIT, wanted)
 
     def _transmit(self, messages: Iterable[OutgoingMessage], now: float) -> None:
-        packer = _Packer(self._epochs, self._mtu())
+        packer = _Packer(self._epochs, self._context.mtu)
         for message in messages:
             packer.add(message)
         sealed = packer.finish()
@@ -247,12 +250,6 @@ class Flight:
             del self._backlog[0]
         if self._backlog:
             self._context.timers.arm(DtlsTimer.BURST, now + self.rto_s / 4)
-
-    def _mtu(self) -> int:
-        for timeouts, mtu in MTU_STEPS:
-            if self.timeouts >= timeouts:
-                return min(mtu, self._context.mtu)
-        return self._context.mtu
 
     # acknowledgement ----------------------------------------------------------------------------
 

@@ -280,6 +280,18 @@ class Handshake:
         """Send under these keys from now on (data and ACKs; a flight says its epochs itself)."""
         self.epochs.install_write(keys)
 
+    def forget_idle_write_keys(self) -> None:
+        """Drop the write keys of epochs in which nothing is left to resend."""
+        if not self.flight.outstanding:
+            self.epochs.forget_write_below(self.epochs.newest_write.epoch)
+
+    def forget_old_keys(self, now: float) -> None:
+        """Drop what was kept in case the peer missed the end of the handshake or a KeyUpdate."""
+        if self.key_updater is not None:
+            self.key_updater.forget_old_keys(now)
+        else:
+            self.flight.stop()  # 1.2: nobody asks for a server's last flight any more
+
     def take_fresh_keys(self) -> bool:
         """Tell, once, that read keys have been installed."""
         fresh, self._fresh_keys = self._fresh_keys, False

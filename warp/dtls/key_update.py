@@ -111,7 +111,6 @@ class KeyUpdater:
         epoch = self._epochs.newest_write.epoch + 1
         self._write_secret = self._schedule.next_secret(self._write_secret)
         self._epochs.install_write(self._schedule.write_keys(epoch, self._write_secret))
-        self._epochs.forget_write_below(epoch)
         self._context.emit(now, "write_keys_updated", {"epoch": epoch})
 
     def forget_old_keys(self, now: float) -> None:
