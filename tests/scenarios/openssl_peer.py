@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from OpenSSL import SSL, crypto
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from OpenSSL import SSL
 
 from warp.contract import Event
 from warp.crypto import Certificate
@@ -38,8 +40,8 @@ class OpenSslPeer:
         context.set_max_proto_version(DTLS12)
         context.set_options(SSL.OP_NO_QUERY_MTU)
         cert_pem, key_pem = certificate.to_pem()
-        context.use_certificate(crypto.load_certificate(crypto.FILETYPE_PEM, cert_pem))
-        context.use_privatekey(crypto.load_privatekey(crypto.FILETYPE_PEM, key_pem))
+        context.use_certificate(x509.load_pem_x509_certificate(cert_pem))
+        context.use_privatekey(load_pem_private_key(key_pem, None))
         context.set_cipher_list(ciphers.encode())
         if srtp is not None:
             context.set_tlsext_use_srtp(srtp.encode())
@@ -59,6 +61,7 @@ class OpenSslPeer:
         self._is_server = server
         self.connected = False
         self.closed = False
+        self.failure: SSL.Error | None = None
         self.received: list[bytes] = []
         self._events: list[Event] = []
 
@@ -106,6 +109,9 @@ class OpenSslPeer:
                 self.ssl.do_handshake()
             except SSL.WantReadError:
                 return
+            except SSL.Error as error:
+                self.failure = error
+                return
             self.connected = True
             self._events.append(OpenSslConnected())
         while True:
@@ -115,4 +121,7 @@ class OpenSslPeer:
                 return
             except SSL.ZeroReturnError:
                 self.closed = True
+                return
+            except SSL.Error as error:
+                self.failure = error
                 return
