@@ -67,7 +67,7 @@ class SessionConfig:
     extensions: ExtensionMap = NO_EXTENSIONS
     report_interval_s: float = 2.5  # mean time between reports (RFC 3550 section 6.2 allows 5)
     feedback_interval_s: float = 0.1  # transport-wide feedback, while there is any
-    reduced_size: bool = False  # a=rtcp-rsize was negotiated (RFC 5506)
+    reduced_size: bool = False  # a=rtcp-rsize: feedback goes without a report (RFC 5506)
     max_sources: int = 16  # SSRCs with a route
     wall_offset_s: float = 0.0  # wall time minus monotonic time, for sender reports
 

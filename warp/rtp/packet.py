@@ -59,7 +59,6 @@ class RtpPacket:
 
     def __init__(
         self,
-        *,
         payload_type: int,
         sequence: int,
         timestamp: int,
@@ -109,31 +108,27 @@ class RtpPacket:
 
 def parse_rtp(data: bytes) -> RtpPacket:
     """Return the packet in `data`, or raise `Discard(RtpDiscard)` (RFC 3550 section 5.1)."""
-    size = len(data)
-    if size < HEADER_LENGTH:
+    if len(data) < HEADER_LENGTH:
         raise Discard(RtpDiscard.TOO_SHORT)
     first, second, sequence, timestamp, ssrc = HEADER.unpack_from(data)
+    kind, marker = second & 0x7F, second > 0x7F
+    if first == 0x80:  # nothing optional: most packets of a peer without extensions
+        return RtpPacket(kind, sequence, timestamp, ssrc, data[HEADER_LENGTH:], marker)
     if first >> 6 != 2:
         raise Discard(RtpDiscard.VERSION)
     start, end = payload_bounds(data)
     csrc_end = HEADER_LENGTH + 4 * (first & 15)
-    csrcs = struct.unpack_from(f"!{first & 15}I", data, HEADER_LENGTH) if first & 15 else ()
+    csrcs: tuple[int, ...] = ()
+    if first & 15:
+        csrcs = struct.unpack_from(f"!{first & 15}I", data, HEADER_LENGTH)
     profile, extension = None, b""
     if first & 0x10:
-        profile = int.from_bytes(data[csrc_end : csrc_end + 2], "big")
+        profile = data[csrc_end] << 8 | data[csrc_end + 1]
         extension = data[csrc_end + 4 : start]
     return RtpPacket(
-        payload_type=second & 0x7F,
-        sequence=sequence,
-        timestamp=timestamp,
-        ssrc=ssrc,
-        payload=data[start:end],
-        marker=second > 0x7F,
-        csrcs=csrcs,
-        extension_profile=profile,
-        extension=extension,
-        padding=size - end,
-    )
+        kind, sequence, timestamp, ssrc, data[start:end], marker, csrcs, profile, extension,
+        len(data) - end,
+    )  # fmt: skip
 
 
 def payload_bounds(data: bytes) -> tuple[int, int]:
@@ -147,7 +142,7 @@ def payload_bounds(data: bytes) -> tuple[int, int]:
     if first & 0x10:
         if size < start + 4:
             raise Discard(RtpDiscard.TOO_SHORT)
-        start += 4 + 4 * int.from_bytes(data[start + 2 : start + 4], "big")
+        start += 4 + 4 * (data[start + 2] << 8 | data[start + 3])
     if size < start:
         raise Discard(RtpDiscard.TOO_SHORT)
     end = size

@@ -12,17 +12,15 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from warp.entropy import Entropy, random_u32
 from warp.errors import InvalidConfig, MessageTooLarge
 from warp.rtp.config import SenderConfig
-from warp.rtp.header_extensions import ExtensionMap, build_extensions
+from warp.rtp.header_extensions import build_extensions
 from warp.rtp.media_time import ntp_from_wall, ntp_middle, round_trip
 from warp.rtp.packet import HEADER
 from warp.rtp.rtcp import ReportBlock, SenderReport
-
-_EXTENSION_HEADER_LENGTH: Final = 4
 
 
 class SenderStats(NamedTuple):
@@ -37,7 +35,7 @@ class SenderStats(NamedTuple):
     jitter_s: float | None
 
 
-class HeaderTemplate(NamedTuple):
+class LeveledHeader(NamedTuple):
     """A header whose extension block is constant but for the audio level."""
 
     header: struct.Struct
@@ -49,16 +47,17 @@ class AudioSender:
     """Numbers, stamps and remembers the packets of one source."""
 
     __slots__ = (
+        "_block",
         "_first_sequence",
         "_history",
         "_last_sent_at",
+        "_leveled",
         "_octets",
         "_offset",
         "_report",
         "_resent",
         "_rtt_s",
         "_sequence",
-        "_templates",
         "_timestamp",
         "config",
         "ssrc",
@@ -80,7 +79,9 @@ class AudioSender:
         self._rtt_s: float | None = None
         self._report: ReportBlock | None = None
         self._history: deque[bytes] | None = None
-        self._templates = _templates(config.extensions, config.mid)
+        self._block = b""
+        self._leveled: LeveledHeader | None = None
+        self._prepare(config.mid)
 
     def packetize(
         self,
@@ -105,23 +106,19 @@ class AudioSender:
         self._last_sent_at = now
         self._octets += len(payload)
         kind = self.config.payload_type | (0x80 if marker else 0)
-        template = self._templates[audio_level is not None]
-        if template is None:
-            packet = HEADER.pack(0x80, kind, sequence & 0xFFFF, timestamp, self.ssrc) + payload
-        elif audio_level is None:
-            packet = (
-                HEADER.pack(0x90, kind, sequence & 0xFFFF, timestamp, self.ssrc)
-                + template.before
-                + payload
+        leveled = self._leveled
+        if audio_level is None or leveled is None:
+            block = self._block
+            header = HEADER.pack(
+                0x90 if block else 0x80, kind, sequence & 0xFFFF, timestamp, self.ssrc
             )
+            packet = header + block + payload
         else:
-            packet = (
-                template.header.pack(
-                    0x90, kind, sequence & 0xFFFF, timestamp, self.ssrc,
-                    template.before, audio_level & 0xFF, template.after,
-                )
-                + payload
+            header = leveled.header.pack(
+                0x90, kind, sequence & 0xFFFF, timestamp, self.ssrc,
+                leveled.before, audio_level & 0xFF, leveled.after,
             )  # fmt: skip
+            packet = header + payload
         if self.config.nack_history:
             self._remember(packet)
         return packet
@@ -165,7 +162,7 @@ class AudioSender:
         self._octets = 0
         self._history = None
         self._report = None
-        self._templates = _templates(self.config.extensions, self.config.mid)
+        self._prepare(self.config.mid)
 
     def receive_report(self, block: ReportBlock, wall_time_s: float) -> float | None:
         """Take in what the peer says of our stream; return the round trip if it tells one.
@@ -174,7 +171,7 @@ class AudioSender:
         sent (RFC 8843 section 15.1).
         """
         if self.config.mid and self._report is None:
-            self._templates = _templates(self.config.extensions, "")
+            self._prepare("")
         self._report = block
         rtt = round_trip(
             ntp_middle(ntp_from_wall(wall_time_s)),
@@ -211,27 +208,24 @@ class AudioSender:
             self._history = deque(maxlen=self.config.nack_history)
         self._history.append(packet)
 
-
-def _templates(ids: ExtensionMap, mid: str) -> tuple[HeaderTemplate | None, HeaderTemplate | None]:
-    """Return the templates without and with an audio level; None for a plain header."""
-    constant: dict[int, bytes] = {}
-    if ids.mid and mid:
-        if len(mid) > 255 or not mid.isascii():
-            raise InvalidConfig("a mid is a token of at most 255 characters (RFC 8843)")
-        constant[ids.mid] = mid.encode("ascii")
-    plain = None
-    if constant:
-        profile, block = build_extensions(constant)
-        plain = HeaderTemplate(HEADER, _block_header(profile, block) + block, b"")
-    if not ids.audio_level:
-        return plain, plain
-    profile, block = build_extensions({ids.audio_level: b"\x7f", **constant})
-    whole = _block_header(profile, block) + block
-    # the level is the first element: behind the block's header and its own of one or two bytes
-    at = _EXTENSION_HEADER_LENGTH + (1 if profile == 0xBEDE else 2)
-    header = struct.Struct(f"{HEADER.format}{at}sB{len(whole) - at - 1}s")
-    return plain, HeaderTemplate(header, whole[:at], whole[at + 1 :])
+    def _prepare(self, mid: str) -> None:
+        """Lay out the extension blocks: without and with an audio level."""
+        ids = self.config.extensions
+        constant: dict[int, bytes] = {}
+        if ids.mid and mid:
+            if len(mid) > 255 or not mid.isascii():
+                raise InvalidConfig("a mid is a token of at most 255 characters (RFC 8843)")
+            constant[ids.mid] = mid.encode("ascii")
+        self._block = _block(constant) if constant else b""
+        self._leveled = None
+        if ids.audio_level:
+            block = _block({ids.audio_level: b"\x7f", **constant})
+            # the level is the first element: behind the block's header and its own
+            at = 5 if block[0] == 0xBE else 6
+            header = struct.Struct(f"{HEADER.format}{at}sB{len(block) - at - 1}s")
+            self._leveled = LeveledHeader(header, block[:at], block[at + 1 :])
 
 
-def _block_header(profile: int, block: bytes) -> bytes:
-    return struct.pack("!HH", profile, len(block) // 4)
+def _block(elements: dict[int, bytes]) -> bytes:
+    profile, block = build_extensions(elements)
+    return struct.pack("!HH", profile, len(block) // 4) + block

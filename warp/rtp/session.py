@@ -128,7 +128,8 @@ class RtpSession:
     def receive_rtcp(self, data: bytes, now: float) -> None:
         """Take in an unprotected RTCP datagram. Never raises."""
         try:
-            packets = parse_rtcp(data, reduced_size=self.config.reduced_size)
+            # whether or not RFC 5506 was negotiated: a report less is no reason to lose a NACK
+            packets = parse_rtcp(data)
         except Discard as discard:
             self._count(discard, now)
             return
