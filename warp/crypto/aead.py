@@ -22,21 +22,23 @@ DecryptError: Final = InvalidTag
 TAG_LENGTH: Final = 16
 NONCE_LENGTH: Final = 12
 
+_ECB: Final = ECB()
 _Seal: TypeAlias = Callable[[bytes, bytes, bytes], bytes]
 _Mask: TypeAlias = Callable[[bytes], bytes]
 
 
 class AeadKind(enum.Enum):
-    """The ciphers in use, named as in RFC 5116 and RFC 8439; the value is `(name, key length)`."""
+    """The ciphers in use, named as in RFC 5116 and RFC 8439, with the bytes in a key."""
 
     AES_128_GCM = ("aes-128-gcm", 16)
     AES_256_GCM = ("aes-256-gcm", 32)
     CHACHA20_POLY1305 = ("chacha20-poly1305", 32)
 
-    @property
-    def key_length(self) -> int:
-        """Bytes in a key."""
-        return self.value[1]
+    key_length: int
+
+    def __init__(self, _: str, key_length: int) -> None:
+        # a plain attribute: `value` goes through a descriptor written in Python
+        self.key_length = key_length
 
 
 class Aead:
@@ -71,7 +73,7 @@ class RecordNumberMask:
         self.mask: Final[_Mask] = (
             _ChaChaMask(key).mask
             if kind is AeadKind.CHACHA20_POLY1305
-            else Cipher(AES(key), ECB()).encryptor().update
+            else Cipher(AES(key), _ECB).encryptor().update
         )
 
 

@@ -134,7 +134,7 @@ class Certificate:
 
     def sign(self, scheme: int, data: bytes) -> bytes:
         """Return our signature of `data`; `scheme` is one of `schemes`, else ValueError."""
-        return signatures.sign(self._key, scheme, data)
+        return signatures.sign(self._key, self.key_kind, scheme, data)
 
     def __repr__(self) -> str:
         return f"Certificate({self.fingerprint()})"
@@ -162,7 +162,9 @@ class PeerCertificate:
         self, scheme: int, signature: bytes, data: bytes, *, curve_bound: bool = True
     ) -> bool:
         """Tell whether `signature` over `data` is this key's; see `signatures.verify`."""
-        return signatures.verify(self._key, scheme, signature, data, curve_bound=curve_bound)
+        return signatures.verify(
+            self._key, self.key_kind, scheme, signature, data, curve_bound=curve_bound
+        )
 
 
 def _element(der: bytes, pos: int, end: int) -> tuple[int, int, int]:

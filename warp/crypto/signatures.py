@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
+from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
 PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 
@@ -65,12 +66,12 @@ _HASHES: Final[dict[int, hashes.HashAlgorithm]] = {
     _S.RSA_PSS_RSAE_SHA512: hashes.SHA512(),
 }
 _PKCS1: Final = frozenset((_S.RSA_PKCS1_SHA256, _S.RSA_PKCS1_SHA384, _S.RSA_PKCS1_SHA512))
-_ECDSA: Final = frozenset((_S.ECDSA_SECP256R1_SHA256, _S.ECDSA_SECP384R1_SHA384))
+_ECDSA: Final = (_S.ECDSA_SECP256R1_SHA256, _S.ECDSA_SECP384R1_SHA384)
 # RFC 6979: a signature then depends on key and data alone, and a run can be replayed
-_ECDSA_SIGN: Final = {
+_ECDSA_SIGN: Final[dict[int, ec.ECDSA]] = {
     scheme: ec.ECDSA(_HASHES[scheme], deterministic_signing=True) for scheme in _ECDSA
 }
-_ECDSA_VERIFY: Final = {scheme: ec.ECDSA(_HASHES[scheme]) for scheme in _ECDSA}
+_ECDSA_VERIFY: Final[dict[int, ec.ECDSA]] = {scheme: ec.ECDSA(_HASHES[scheme]) for scheme in _ECDSA}
 
 
 def kind_of(key: object) -> KeyKind:
@@ -93,36 +94,42 @@ def _rsa_padding(scheme: int) -> padding.AsymmetricPadding:
     return padding.PSS(padding.MGF1(_HASHES[scheme]), padding.PSS.DIGEST_LENGTH)
 
 
-def sign(key: PrivateKey, scheme: int, data: bytes) -> bytes:
+def sign(key: PrivateKey, kind: KeyKind, scheme: int, data: bytes) -> bytes:
     """Return the signature of `data`; ECDSA is deterministic (RFC 6979).
 
-    Raises ValueError when the key cannot use the scheme.
+    `kind` is `kind_of(key)`. Raises ValueError when the key cannot use the scheme.
     """
-    if scheme not in SCHEMES_BY_KIND[kind_of(key)]:
+    if scheme not in SCHEMES_BY_KIND[kind]:
         raise ValueError(f"this key cannot sign with scheme 0x{scheme:04x}")
     if isinstance(key, ec.EllipticCurvePrivateKey):
-        return key.sign(data, _ECDSA_SIGN[_S(scheme)])
+        return key.sign(data, _ECDSA_SIGN[scheme])
     if isinstance(key, rsa.RSAPrivateKey):
         return key.sign(data, _rsa_padding(scheme), _HASHES[scheme])
     return key.sign(data)
 
 
 def verify(
-    key: object, scheme: int, signature: bytes, data: bytes, *, curve_bound: bool = True
+    key: PublicKeyTypes,
+    kind: KeyKind,
+    scheme: int,
+    signature: bytes,
+    data: bytes,
+    *,
+    curve_bound: bool = True,
 ) -> bool:
     """Tell whether `signature` is the key's over `data` under `scheme`.
 
-    A scheme that the key cannot use verifies nothing. In DTLS 1.2 an ECDSA scheme names only the
-    hash, not the curve (RFC 8446 section 4.2.3): pass `curve_bound=False` there.
+    `kind` is `kind_of(key)`. A scheme that the key cannot use verifies nothing. In DTLS 1.2 an
+    ECDSA scheme names only the hash, not the curve (RFC 8446 section 4.2.3): pass
+    `curve_bound=False` there.
     """
+    usable = scheme in SCHEMES_BY_KIND[kind]
     try:
         if isinstance(key, ec.EllipticCurvePublicKey):
-            if scheme not in _ECDSA:
+            if not usable and (curve_bound or scheme not in _ECDSA_VERIFY):
                 return False
-            if curve_bound and scheme not in SCHEMES_BY_KIND[kind_of(key)]:
-                return False
-            key.verify(signature, data, _ECDSA_VERIFY[_S(scheme)])
-        elif scheme not in SCHEMES_BY_KIND[kind_of(key)]:
+            key.verify(signature, data, _ECDSA_VERIFY[scheme])
+        elif not usable:
             return False
         elif isinstance(key, rsa.RSAPublicKey):
             key.verify(signature, data, _rsa_padding(scheme), _HASHES[scheme])

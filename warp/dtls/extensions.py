@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
@@ -117,12 +118,13 @@ def u16_list(body: bytes) -> tuple[int, ...]:
     """Return the numbers of a list without its length. Raises OctetsError when odd or empty."""
     if not body or len(body) & 1:
         raise OctetsError("a list of 16-bit numbers is empty or odd")
-    return tuple(body[i] << 8 | body[i + 1] for i in range(0, len(body), 2))
+    return struct.unpack(f"!{len(body) // 2}H", body)
 
 
 def u16_bytes(values: Iterable[int]) -> bytes:
     """Return the numbers behind one another, without a length."""
-    return b"".join(value.to_bytes(2, "big") for value in values)
+    numbers = tuple(values)
+    return struct.pack(f"!{len(numbers)}H", *numbers)
 
 
 @strict("RFC 8446 section 4.2.1", "supported_versions")

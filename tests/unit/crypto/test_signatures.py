@@ -7,7 +7,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme, kind_of, sign, verify
+from warp.crypto import signatures
+from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme, kind_of
 
 S = SignatureScheme
 P256 = ec.generate_private_key(ec.SECP256R1())
@@ -15,6 +16,14 @@ P384 = ec.generate_private_key(ec.SECP384R1())
 P521 = ec.generate_private_key(ec.SECP521R1())
 RSA = rsa.generate_private_key(65537, 2048)
 EDWARDS = ed25519.Ed25519PrivateKey.generate()
+
+
+def sign(key, scheme, data):
+    return signatures.sign(key, kind_of(key), scheme, data)
+
+
+def verify(key, scheme, signature, data, **how):
+    return signatures.verify(key, kind_of(key), scheme, signature, data, **how)
 
 
 def test_rfc6979():
