@@ -1,0 +1,66 @@
+"""Channels on their way out: reset our stream, wait for the peer's reset (RFC 8831 section 6.7).
+
+    close() --> reset asked; the association lets what is queued leave first (RFC 6525)
+            --> performed + the peer's reset --> both done
+    A peer that never answers meets a deadline, which does not run while data still leaves.
+
+Used by `registry`, which owns the events and the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from warp.datachannel.channel import Channel
+from warp.sctp import Association
+
+
+class ClosingChannels:
+    """Deadlines of closing channels, and refused streams that have no channel."""
+
+    __slots__ = ("_association", "_deadlines", "_refused", "_timeout_s")
+
+    def __init__(self, association: Association, timeout_s: float) -> None:
+        self._association = association
+        self._timeout_s = timeout_s
+        self._deadlines: dict[Channel, float] = {}
+        self._refused: set[int] = set()
+
+    def begin(self, channel: Channel, stream_id: int, now: float) -> None:
+        """Start to close a channel that has a stream."""
+        self._deadlines[channel] = now + self._timeout_s
+        self._reset(stream_id, now)
+
+    def end(self, channel: Channel) -> None:
+        """Forget a channel that is closed."""
+        self._deadlines.pop(channel, None)
+
+    def refuse(self, stream_id: int, now: float) -> None:
+        """Reset a stream that never became a channel (RFC 8832 section 6)."""
+        if stream_id not in self._refused:
+            self._refused.add(stream_id)
+            self._reset(stream_id, now)
+
+    def _reset(self, stream_id: int, now: float) -> None:
+        if self._association.established:  # else its end is already among its events
+            self._association.reset_streams([stream_id], now)
+
+    def is_refused(self, stream_id: int) -> bool:
+        """Whether a reset of this channel-less stream is under way."""
+        return stream_id in self._refused
+
+    def forget_refused(self, stream_ids: Iterable[int]) -> None:
+        """Note that these resets are answered."""
+        self._refused.difference_update(stream_ids)
+
+    def get_timer(self) -> float | None:
+        """Return when the next channel is given up, or None."""
+        return min(self._deadlines.values(), default=None)
+
+    def expired(self, now: float) -> list[Channel]:
+        """Return the channels whose peer took too long, and give the others their new deadline."""
+        late = [channel for channel, deadline in self._deadlines.items() if deadline <= now]
+        for channel in late:
+            if channel.buffered_amount:
+                self._deadlines[channel] = now + self._timeout_s
+        return [channel for channel in late if not channel.buffered_amount]
