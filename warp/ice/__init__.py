@@ -16,6 +16,7 @@ from warp.ice.candidate import (
     CandidateFault,
     CandidateType,
     candidate_priority,
+    host_candidate,
     make_candidate,
     parse_candidate,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "StateChanged",
     "Terminated",
     "candidate_priority",
+    "host_candidate",
     "make_candidate",
     "parse_candidate",
 ]

@@ -146,6 +146,11 @@ def make_candidate(
     )
 
 
+def host_candidate(address: Address) -> Candidate:
+    """Return the host candidate of a bound socket's address."""
+    return make_candidate(CandidateType.HOST, address)
+
+
 @lru_cache(maxsize=512)
 def _canonical_host(host: str) -> str | None:
     try:

@@ -16,7 +16,6 @@ from warp.ice.candidate import Candidate, CandidateType, candidate_priority
 from warp.ice.check import CheckRequest
 from warp.ice.checklist import Checklist
 from warp.ice.config import IceRole
-from warp.ice.consent import ConsentSchedule
 from warp.ice.context import IceContext
 from warp.ice.events import (
     FlowAuthenticated,
@@ -25,6 +24,7 @@ from warp.ice.events import (
     RemoteCandidateLearned,
 )
 from warp.ice.keys import Keys
+from warp.ice.liveness import Liveness
 from warp.ice.nomination import Nominator
 from warp.ice.pair import CandidatePair, PairInput, PairState
 from warp.ice.paths import PathStatus, PathTimer
@@ -32,7 +32,8 @@ from warp.ice.sender import CheckSender
 from warp.ice.transactions import Transaction
 from warp.timers import TimerTable
 
-_DOUBT_SPACING_S = 1.0
+_CHECK_FLOW_SPACING_S = 1.0
+_MAX_ROUNDS = 8
 _LEAST_PRIORITY = candidate_priority(CandidateType.PEER_REFLEXIVE, local_preference=0)
 
 
@@ -40,14 +41,12 @@ class FullChecks:
     """See `paths.Paths` for the verbs."""
 
     __slots__ = (
-        "_active",
-        "_consent",
         "_context",
         "_ended",
         "_heard_flow",
         "_keys",
+        "_life",
         "_nominator",
-        "_quiet",
         "_sender",
         "_started_at",
         "_timers",
@@ -61,15 +60,12 @@ class FullChecks:
         self._keys = keys
         self.checklist = Checklist(config, context.role)
         self._nominator = Nominator(config, context.role)
-        self._consent = ConsentSchedule(config, context.entropy)
         self._sender = CheckSender(context, keys, self.checklist, self._nominator)
         self._timers: TimerTable[PathTimer] = TimerTable()
+        self._life = Liveness(context, self._timers)
         self._started_at: float | None = None
-        self._active: CandidatePair | None = None
-        """The selected pair, else the best valid one: where consent is kept."""
         self._heard_flow: Flow | None = None
         self._ended: PathStatus | None = None
-        self._quiet = False
         self.flow: Flow | None = None
 
     # -- what it amounts to -----------------------------------------------------------
@@ -83,20 +79,20 @@ class FullChecks:
     @property
     def is_validated(self) -> bool:
         """Whether one of our checks on `flow` was answered."""
-        return self._active is not None
+        return self._life.active is not None
 
     @property
     def rtt_s(self) -> float | None:
         """Smoothed round-trip time of the path in use."""
-        return None if self._active is None else self._active.rtt_s
+        return None if self._life.active is None else self._life.active.rtt_s
 
     def status(self) -> PathStatus:
         """Return what the paths amount to."""
         if self._ended is not None:
             return self._ended
-        if self._active is None:
+        if self._life.active is None:
             return PathStatus.WAITING
-        if self._quiet:
+        if self._life.is_quiet:
             return PathStatus.QUIET
         if self._nominator.selected is None:
             return PathStatus.USABLE
@@ -125,7 +121,7 @@ class FullChecks:
 
     def _begin(self, now: float) -> None:
         # whatever comes late gets its full time too (RFC 8863 section 4)
-        if self._can_check and self._active is None:
+        if self._can_check and self._life.active is None:
             self._be_patient(now)
         self._arm_check(now)
 
@@ -153,7 +149,7 @@ class FullChecks:
             self._heard_flow = None
         if self._nominator.candidate in gone:
             self._nominator.candidate = None
-        if self._active in gone:
+        if self._life.active in gone:
             self._nominator.lose_selected()
             self.checklist.revive(None)
             self._be_patient(now)
@@ -183,19 +179,21 @@ class FullChecks:
         """Authenticated media came from an unknown flow: the peer's address may have changed."""
         pair = self.checklist.pairs.get(flow) or self._learn(flow, None, now)
         checked = pair.checked_at
-        if pair is not self._active and (checked is None or now >= checked + _DOUBT_SPACING_S):
+        if pair is not self._life.active and (
+            checked is None or now >= checked + _CHECK_FLOW_SPACING_S
+        ):
             self.checklist.trigger(pair)
-            self._doubt(now)
+            self._life.doubt(now)
             self._arm_check(now)
 
     def close(self) -> None:
         """Forget everything and fall silent."""
         self._timers.cancel_all()
         self._sender.transactions.clear()
-        self._consent.stop()
+        self._life.follow(None, 0.0)
         self.checklist.clear()
         self._nominator.selected = self._nominator.candidate = None
-        self._active = self._heard_flow = self.flow = None
+        self._heard_flow = self.flow = None
         self._started_at = None
 
     # -- requests of the peer -----------------------------------------------------------
@@ -214,14 +212,14 @@ class FullChecks:
         if pair.state is not PairState.SUCCEEDED:
             pair.nominated = pair.nominated or marked
             self.checklist.trigger(pair)
-            self._doubt(now)
+            self._life.doubt(now)
             self._arm_check(now)
         elif marked and pair is not self._nominator.selected:
             if self._nominator.accepts(pair, now):
                 self._select(pair, now)
                 self._arm_check(now)
-        elif pair is not self._active:
-            self._doubt(now)
+        elif pair is not self._life.active:
+            self._life.doubt(now)
         if first:
             self._context.announce(flow)
         return first
@@ -230,20 +228,11 @@ class FullChecks:
         remote = self.checklist.remotes.get(flow.remote)
         if remote is None:
             remote = self.checklist.learn_remote(
-                flow.remote, _LEAST_PRIORITY if priority is None else priority, self._active
+                flow.remote, _LEAST_PRIORITY if priority is None else priority, self._life.active
             )
             self._context.happened.append(RemoteCandidateLearned(remote))
             self._context.emit(now, "ice:remote_candidate_learned", flow)
         return self.checklist.pair_for(flow, remote)
-
-    def _doubt(self, now: float) -> None:
-        """The peer speaks on another pair than the one in use: ask there whether it lives."""
-        active = self._active
-        if active is None or self._consent.misses:
-            return
-        if active.checked_at is None or now >= active.checked_at + _DOUBT_SPACING_S:
-            self._consent.check_now(now)
-            self._timers.arm(PathTimer.CONSENT, now)
 
     # -- answers to our checks ------------------------------------------------------------
 
@@ -270,9 +259,10 @@ class FullChecks:
             self._context.emit(now, "ice:pair_validated", pair.flow, rtt_s=now - check.sent_at)
         self._settle_nomination(pair, check, now)
         self._refresh(now)
-        if pair is self._active:
-            self._note_answer(now)
-        elif self._consent.is_suspect and self._context.role is IceRole.CONTROLLING:
+        if pair is self._life.active:
+            if self._life.note_answer(now) and self._nominator.selected is not None:
+                self.checklist.park()
+        elif self._life.is_suspect and self._context.role is IceRole.CONTROLLING:
             self._nominate(pair, now)
         self._consider_nomination(now)
         self._arm_check(now)
@@ -307,7 +297,7 @@ class FullChecks:
             self._nominator.candidate = None
         if pair is self._nominator.selected:
             self._nominator.lose_selected()
-        if pair is self._active:
+        if pair is self._life.active:
             self._be_patient(now)
         self._refresh(now)
         self._consider_nomination(now)
@@ -343,43 +333,13 @@ class FullChecks:
     def _refresh(self, now: float) -> None:
         """Recompute the path in use after anything that may have changed it."""
         active = self._nominator.selected or next(iter(self.checklist.valid()), None)
-        if active is not self._active:
-            self._active = active
-            self._quiet = False
-            self._follow(active, now)
+        if active is not self._life.active:
+            self._life.follow(active, now)
         flow = self._heard_flow if active is None else active.flow
         if flow != self.flow:
             self.flow = flow
             if flow is not None:
                 self._context.announce(flow)
-
-    def _follow(self, active: CandidatePair | None, now: float) -> None:
-        """Keep consent on another pair from now on."""
-        timers, config = self._timers, self._context.config
-        heard_at = None if active is None else active.last_response_at
-        if heard_at is None:
-            self._consent.stop()
-            for reason in (PathTimer.CONSENT, PathTimer.SILENCE, PathTimer.EXPIRY):
-                timers.cancel(reason)
-            return
-        timers.cancel(PathTimer.PATIENCE)
-        if heard_at >= now:
-            self._consent.note_answer(now)
-        else:
-            self._consent.check_now(now)
-        timers.arm(PathTimer.CONSENT, self._consent.next_at or now)
-        timers.arm(PathTimer.SILENCE, max(heard_at + config.disconnected_after_s, now + 1.0))
-        timers.arm(PathTimer.EXPIRY, heard_at + config.consent_timeout_s)
-
-    def _note_answer(self, now: float) -> None:
-        """The path in use lives."""
-        if self._consent.is_suspect and self._nominator.selected is not None:
-            self.checklist.park()
-        self._consent.note_answer(now)
-        self._timers.arm(PathTimer.CONSENT, self._consent.next_at or now)
-        if self._quiet:
-            self._quiet = False
-            self._timers.arm(PathTimer.SILENCE, now + self._context.config.disconnected_after_s)
 
     # -- time -----------------------------------------------------------------------------
 
@@ -389,28 +349,34 @@ class FullChecks:
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        for reason in self._timers.pop_expired(now):
-            if reason is PathTimer.CHECK:
-                self._send_due(now)
-            elif reason is PathTimer.CONSENT:
-                self._ask_consent(now)
-            elif reason is PathTimer.SILENCE:
-                self._look_for_silence(now)
-            elif reason is PathTimer.EXPIRY:
-                self._look_for_expiry(now)
-            elif reason is PathTimer.NOMINATION:
-                self._consider_nomination(now)
-            else:
-                self._lose_patience(now)
+        # a handler may arm something for this very moment, e.g. checks after a consent check
+        for _ in range(_MAX_ROUNDS):
+            due = self._timers.pop_expired(now)
+            if not due:
+                return
+            for reason in due:
+                self._handle(reason, now)
+
+    def _handle(self, reason: PathTimer, now: float) -> None:
+        if reason is PathTimer.CHECK:
+            self._send_due(now)
+        elif reason is PathTimer.CONSENT:
+            self._ask_consent(now)
+        elif reason is PathTimer.SILENCE:
+            self._life.look_for_silence(now)
+        elif reason is PathTimer.EXPIRY:
+            self._look_for_expiry(now)
+        elif reason is PathTimer.NOMINATION:
+            self._consider_nomination(now)
+        else:
+            self._lose_patience(now)
 
     def _ask_consent(self, now: float) -> None:
-        active = self._active
+        active = self._life.active
         if active is None or not self._can_check:
             return
         self._sender.send(active, now)
-        self._consent.note_check(active.rtt_s, now)
-        self._timers.arm(PathTimer.CONSENT, self._consent.next_at or now)
-        if self._consent.misses == 2:
+        if self._life.note_check(now):
             self._look_elsewhere(active, now)
         self._arm_check(now)
 
@@ -423,26 +389,12 @@ class FullChecks:
             self._nominate(later[0], now)
         self.checklist.revive(active)
 
-    def _look_for_silence(self, now: float) -> None:
-        active = self._active
-        if active is None or active.last_response_at is None:
-            return
-        at = active.last_response_at + self._context.config.disconnected_after_s
-        if at > now:
-            self._timers.arm(PathTimer.SILENCE, at)
-        else:
-            self._quiet = True
-
     def _look_for_expiry(self, now: float) -> None:
         """Consent lasts 30 s from the last answer (RFC 7675 section 5.1)."""
-        active, timeout_s = self._active, self._context.config.consent_timeout_s
-        if active is None:
+        if not self._life.has_expired(now):
             return
-        at = (active.last_response_at or 0.0) + timeout_s
-        if at > now:
-            self._timers.arm(PathTimer.EXPIRY, at)
-            return
-        if active is self._nominator.selected:
+        timeout_s = self._context.config.consent_timeout_s
+        if self._life.active is self._nominator.selected:
             self._nominator.lose_selected()
         for pair in self.checklist.valid():
             if (pair.last_response_at or 0.0) + timeout_s <= now:
@@ -456,7 +408,7 @@ class FullChecks:
 
     def _lose_patience(self, now: float) -> None:
         """Fail when no pair is left that could still succeed (RFC 8863 section 4)."""
-        if self._active is not None:
+        if self._life.active is not None or self._ended is not None:
             return
         self.checklist.fail_overdue(now)
         deadlines = [
@@ -484,5 +436,5 @@ class FullChecks:
         candidate = self._nominator.candidate
         if candidate is not None and candidate.checks > self._context.config.steady_checks:
             self._give_up(candidate, now)
-        self._sender.send_due(self._active, now)
+        self._sender.send_due(self._life.active, now)
         self._arm_check(now)

@@ -15,7 +15,6 @@ from warp.ice.config import IceConfig
 _FIRST_PROBE_MIN_S = 0.2
 _FIRST_PROBE_MAX_S = 1.0
 _PROBE_MAX_S = 2.0
-_SUSPECT_MISSES = 2
 
 
 class ConsentSchedule:
@@ -34,11 +33,6 @@ class ConsentSchedule:
     def next_at(self) -> float | None:
         """When the next check is due (absolute), None before the first valid pair."""
         return self._next_at
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether the path in use has left several checks unanswered."""
-        return self.misses >= _SUSPECT_MISSES
 
     def note_answer(self, now: float) -> None:
         """The path in use answered."""

@@ -54,7 +54,8 @@ class CheckSender:
             due.append(now)
         if self._nominator.candidate is not None:
             due.append(self._nominator.candidate.due_at)
-        return min((moment for moment in due if moment is not None), default=None)
+        soonest = min((moment for moment in due if moment is not None), default=None)
+        return None if soonest is None else max(soonest, now)
 
     def send_due(self, active: CandidatePair | None, now: float) -> None:
         """Send every check that is due; `active` is the path in use, if there is one."""
@@ -71,7 +72,7 @@ class CheckSender:
             best = active or self._checklist.best_to_check()
             if best is not None:
                 for _ in range(burst):
-                    self.send(best, now)
+                    self.send(best, now, extra=True)
         if now >= self._last_check_at + self._context.config.check_interval_s:
             pair = self._checklist.next_ordinary(now)
             if pair is not None:
@@ -83,11 +84,11 @@ class CheckSender:
         if active is None and self._context.rider is not None:
             wanted = self._context.rider.wanted_checks()
             count = max(1, min(wanted, self._context.config.max_burst_checks))
-        for _ in range(count):
-            self.send(pair, now)
+        for index in range(count):
+            self.send(pair, now, extra=index > 0)
 
-    def send(self, pair: CandidatePair, now: float) -> None:
-        """Send one check, a transaction of its own."""
+    def send(self, pair: CandidatePair, now: float, *, extra: bool = False) -> None:
+        """Send one check, a transaction of its own; an `extra` one does not slow the pair."""
         context, config = self._context, self._context.config
         nominates = self._nominator.marks(pair)
         under_way = self.transactions.bytes_under_way(now - config.outstanding_s)
@@ -108,8 +109,9 @@ class CheckSender:
         pair.become(PairInput.CHECK_SENT)
         if pair.started_at is None:
             pair.started_at = now
-        pair.due_at = now + self._spacing_s(pair.checks)
-        pair.checks += 1
+        if not extra:
+            pair.due_at = now + self._spacing_s(pair.checks)
+            pair.checks += 1
         pair.checked_at = self._last_check_at = now
         if context.trace is not None:
             context.emit(now, "ice:check_sent", pair.flow, bytes=len(data), nominates=nominates)
@@ -117,7 +119,7 @@ class CheckSender:
     def _spacing_s(self, checks: int) -> float:
         """Time to the pair's next check: steady at first, then doubling."""
         config = self._context.config
-        extra = checks + 1 - config.steady_checks
+        extra = checks + 2 - config.steady_checks
         if extra <= 0:
             return config.check_interval_s
         doubled = config.check_interval_s * 2.0 ** min(extra, 16)
