@@ -23,7 +23,14 @@ from warp.crypto.certificate import (
     fingerprint_matches,
     fingerprint_of,
 )
-from warp.crypto.groups import KeyShare, NamedGroup, generate_share, respond, supported_groups
+from warp.crypto.groups import (
+    KeyShare,
+    NamedGroup,
+    generate_share,
+    generate_shares,
+    respond,
+    supported_groups,
+)
 from warp.crypto.hkdf import HASH_LENGTHS, hkdf_expand, hkdf_expand_label, hkdf_extract
 from warp.crypto.mac import HmacSha1, HmacSha256, constant_time_equal, hmac_digest
 from warp.crypto.prf import prf12
@@ -50,6 +57,7 @@ __all__ = [
     "fingerprint_matches",
     "fingerprint_of",
     "generate_share",
+    "generate_shares",
     "hkdf_expand",
     "hkdf_expand_label",
     "hkdf_extract",

@@ -11,6 +11,7 @@ the message that ML-KEM encapsulates, which the library draws itself.
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import Final, Protocol
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -120,12 +121,12 @@ class _HybridShare:
 
     __slots__ = ("_curve", "_private", "group", "public")
 
-    def __init__(self, entropy: Entropy) -> None:
+    def __init__(self, curve: _X25519Share, entropy: Entropy) -> None:
         self.group: Final = NamedGroup.X25519MLKEM768
         self._private: Final = MLKEM768PrivateKey.from_seed_bytes(
             entropy.random_bytes(_MLKEM_SEED_LENGTH)
         )
-        self._curve: Final = _X25519Share(entropy)
+        self._curve: Final = curve
         self.public: Final = self._private.public_key().public_bytes_raw() + self._curve.public
 
     def finish(self, peer_public: bytes) -> bytes:
@@ -174,8 +175,28 @@ def generate_share(group: NamedGroup, entropy: Entropy) -> KeyShare:
     if group not in _SUPPORTED:
         raise ValueError(f"{group.name} is not supported by this build")
     if group is NamedGroup.X25519MLKEM768:
-        return _HybridShare(entropy)
+        return _HybridShare(_X25519Share(entropy), entropy)
     return _CurveShare(group, entropy)
+
+
+def generate_shares(groups: Sequence[NamedGroup], entropy: Entropy) -> list[KeyShare]:
+    """Return a share for each group, all for one and the same hello.
+
+    The hybrid and X25519 use one X25519 key between them, which is safe within one hello and
+    saves its making (draft-ietf-tls-hybrid-design section 3.2).
+    """
+    if not {NamedGroup.X25519, NamedGroup.X25519MLKEM768} <= set(groups):
+        return [generate_share(group, entropy) for group in groups]
+    curve = _X25519Share(entropy)
+    shares: list[KeyShare] = []
+    for group in groups:
+        if group is NamedGroup.X25519:
+            shares.append(curve)
+        elif group is NamedGroup.X25519MLKEM768 and group in _SUPPORTED:
+            shares.append(_HybridShare(curve, entropy))
+        else:
+            shares.append(generate_share(group, entropy))
+    return shares
 
 
 def respond(group: NamedGroup, peer_public: bytes, entropy: Entropy) -> tuple[bytes, bytes]:

@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, x25519
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from warp.crypto import NamedGroup, generate_share, respond, supported_groups
+from warp.crypto import NamedGroup, generate_share, generate_shares, respond, supported_groups
 from warp.entropy import SeededEntropy
 
 h = bytes.fromhex
@@ -117,3 +117,16 @@ def test_private_scalars_are_drawn_wider_than_the_order():
     entropy = FixedEntropy(bytes(1000))
     generate_share(NamedGroup.SECP256R1, entropy)
     assert len(entropy.data) == 1000 - 40
+
+
+def test_shares_of_one_hello_use_one_x25519_key():
+    """draft-ietf-tls-hybrid-design section 3.2."""
+    hybrid, curve, other = generate_shares(
+        (NamedGroup.X25519MLKEM768, NamedGroup.X25519, NamedGroup.SECP256R1), SeededEntropy(8)
+    )
+    assert hybrid.public[-32:] == curve.public
+    for share in (hybrid, curve, other):
+        public, secret = respond(share.group, share.public, SeededEntropy(9))
+        assert share.finish(public) == secret
+    alone = generate_shares((NamedGroup.X25519,), SeededEntropy(8))
+    assert alone[0].public == generate_share(NamedGroup.X25519, SeededEntropy(8)).public
