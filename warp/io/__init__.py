@@ -1,1 +1,30 @@
-"""Front door (being built)."""
+"""Sockets, clocks and asyncio around the machines: the only impure room of the house.
+
+listen ─▶ Server.accept_offer(sdp) ─▶ Session        connect(signal) ─▶ Session
+Session: audio_in, audio_out, channel(...), closed   Driver: the pump below them
+"""
+
+from __future__ import annotations
+
+from warp.io.audio import AudioIn, AudioOut
+from warp.io.channel import Channel, ChannelClosedError
+from warp.io.client import connect
+from warp.io.config import ClientConfig, ServerConfig, WarpOptions
+from warp.io.server import Server, listen
+from warp.io.session import Session
+from warp.io.udp import AddressInUse
+
+__all__ = [
+    "AddressInUse",
+    "AudioIn",
+    "AudioOut",
+    "Channel",
+    "ChannelClosedError",
+    "ClientConfig",
+    "Server",
+    "ServerConfig",
+    "Session",
+    "WarpOptions",
+    "connect",
+    "listen",
+]

@@ -1,0 +1,199 @@
+"""The two audio ends of a session: an iterator of what came, a paced queue of what goes.
+
+Frames are Opus payloads; nothing here knows a codec. Pacing is on the process's one absolute clock
+(`warp.io.clock`): a frame leaves at once when its slot is free, else in the next slot, so that a
+pass-through adds no delay and a burst of synthesised speech leaves in real time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from warp.errors import UsageError
+from warp.peer import SendPermission
+from warp.rtp import AudioFrame
+
+if TYPE_CHECKING:
+    from warp.io.session import Session
+
+CLOCK_RATE = 48_000
+SLOT_TICKS = 960
+MAX_IN = 512
+MAX_OUT = 6_000
+_MAX_CATCH_UP = 8
+# a frame up to this late continues its talkspurt: the listener's jitter buffer absorbs it
+_LATE_SLOTS = 3
+
+
+class AudioIn:
+    """What the peer says: `async for frame in session.audio_in`.
+
+    A frame with `gap` follows missing ones; bounded: when nobody reads, the oldest frames go and
+    `overflowed` counts them. Iteration ends when the session closes.
+    """
+
+    __slots__ = ("_closed", "_frames", "_waiter", "overflowed")
+
+    def __init__(self) -> None:
+        self._frames: deque[AudioFrame] = deque()
+        self._waiter: asyncio.Future[None] | None = None
+        self._closed = False
+        self.overflowed = 0
+
+    def __aiter__(self) -> AudioIn:
+        return self
+
+    async def __anext__(self) -> AudioFrame:
+        while not self._frames:
+            if self._closed:
+                raise StopAsyncIteration
+            if self._waiter is not None and not self._waiter.done():
+                raise UsageError("audio_in has one reader: another task is waiting for a frame")
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return self._frames.popleft()
+
+    def take(self) -> list[AudioFrame]:
+        """Return what has arrived, without waiting (for one loop over many sessions)."""
+        frames = list(self._frames)
+        self._frames.clear()
+        return frames
+
+    def _receive(self, frames: Sequence[AudioFrame]) -> None:
+        queue = self._frames
+        queue.extend(frames)
+        while len(queue) > MAX_IN:
+            queue.popleft()
+            self.overflowed += 1
+        self._wake()
+
+    def _close(self) -> None:
+        self._closed = True
+        self._wake()
+
+    def _wake(self) -> None:
+        waiter = self._waiter
+        if waiter is not None:
+            self._waiter = None
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+class AudioOut:
+    """What we say: frames queued here leave on the 20 ms grid, with contiguous timestamps.
+
+    Until the peer is authenticated nothing leaves but frames marked `non_personal`, and these only
+    where early data is switched on (RFC 8446 section 2: data sent before the client's Finished).
+    """
+
+    __slots__ = (
+        "_muted",
+        "_next_slot",
+        "_phase",
+        "_played_ticks",
+        "_queue",
+        "_queued_ticks",
+        "_registered",
+        "_session",
+        "_starved",
+        "_talkspurt",
+    )
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._queue: deque[tuple[bytes, int, bool]] = deque()
+        self._queued_ticks = 0
+        self._played_ticks = 0
+        self._phase = session.driver.clock.assign_phase()
+        self._next_slot = 0
+        self._registered = False
+        self._starved = True
+        self._talkspurt = False
+        self._muted = False
+
+    def send(
+        self, payload: bytes, *, duration: int = SLOT_TICKS, non_personal: bool = False
+    ) -> None:
+        """Queue one Opus payload of `duration` samples at 48 kHz (a multiple of 960 is usual).
+
+        Raises `UsageError` when two minutes are queued already, or when the session is closed.
+        """
+        if self._muted:
+            raise UsageError("audio_out is closed: the session has ended")
+        if not 0 < duration <= 5760:
+            raise UsageError(f"an Opus packet holds 1 to 5760 samples at 48 kHz, not {duration}")
+        if len(self._queue) >= MAX_OUT:
+            raise UsageError(f"audio_out holds {MAX_OUT} frames already: wait, or clear() it")
+        self._queue.append((payload, duration, non_personal))
+        self._queued_ticks += duration
+        if not self._registered:
+            self._pump(self._session.driver.loop.time())
+
+    @property
+    def queued_ms(self) -> float:
+        """Audio that waits here, in milliseconds."""
+        return self._queued_ticks * 1000 / CLOCK_RATE
+
+    @property
+    def played_ms(self) -> float:
+        """Audio sent since the last `clear()`, in milliseconds."""
+        return self._played_ticks * 1000 / CLOCK_RATE
+
+    def clear(self) -> float:
+        """Drop what waits (a barge-in) and return the milliseconds sent since the last clear."""
+        played = self.played_ms
+        self._queue.clear()
+        self._queued_ticks = 0
+        self._played_ticks = 0
+        return played
+
+    def handle_tick(self, now: float) -> bool:
+        """Send what is due in this slot. Called by the media clock."""
+        self._registered = False
+        self._pump(now)
+        return self._registered
+
+    def _ready(self) -> None:
+        """Media may leave now, or leave more freely than before."""
+        if self._queue and not self._registered:
+            self._pump(self._session.driver.loop.time())
+
+    def _allowed(self) -> bool:
+        permission = self._session.peer.media_permission
+        if permission is SendPermission.ALL:
+            return True
+        return permission is SendPermission.NON_PERSONAL and self._queue[0][2]
+
+    def _pump(self, now: float) -> None:
+        clock, peer, queue = self._session.driver.clock, self._session.peer, self._queue
+        slot = clock.slot(self._phase, now)
+        if self._starved and self._next_slot < slot - (_LATE_SLOTS if self._talkspurt else 0):
+            self._next_slot = slot
+            self._talkspurt = False
+        sent = 0
+        while queue and self._next_slot <= slot and sent < _MAX_CATCH_UP and self._allowed():
+            payload, duration, free = queue.popleft()
+            at = self._next_slot * SLOT_TICKS
+            peer.send_audio(payload, at, now, marker=not self._talkspurt, non_personal=free)
+            self._talkspurt = True
+            self._starved = False
+            self._next_slot += max(1, duration // SLOT_TICKS)
+            self._queued_ticks -= duration
+            self._played_ticks += duration
+            sent += 1
+        if sent:
+            self._session.driver.flush(self._session)
+        if not queue:
+            self._starved = True
+        elif self._allowed():
+            self._registered = True
+            clock.register(self, self._phase)
+
+    def _close(self) -> None:
+        self._muted = True
+        self._queue.clear()
+        self._queued_ticks = 0
+        self._session.driver.clock.unregister(self, self._phase)

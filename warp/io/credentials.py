@@ -1,0 +1,31 @@
+"""The process's own certificate and its key log: what the machines may not fetch themselves."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import lru_cache
+
+from warp.crypto import Certificate
+from warp.entropy import Entropy
+
+
+def default_certificate(entropy: Entropy) -> Certificate:
+    """Return a fresh self-signed certificate, as browsers make them."""
+    return Certificate.generate(entropy, time.time())
+
+
+@lru_cache(maxsize=4)
+def _writer(path: str) -> Callable[[str], object]:
+    def write(line: str) -> None:
+        with open(path, "a", encoding="ascii") as log:
+            log.write(line.rstrip("\n") + "\n")
+
+    return write
+
+
+def key_log() -> Callable[[str], object] | None:
+    """Return a writer for the file that SSLKEYLOGFILE names, or None."""
+    path = os.environ.get("SSLKEYLOGFILE")
+    return _writer(path) if path else None

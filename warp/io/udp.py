@@ -1,0 +1,184 @@
+"""One UDP socket: read to exhaustion, write without copying, batch where the kernel helps.
+
+Stop 1 of the eight, and the last one on the way out. asyncio's own datagram endpoint allocates
+256 KiB per read and hands out one packet a callback; here one readiness callback drains the
+socket, and a run of equal-sized datagrams to one peer leaves by one system call (UDP_SEGMENT).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from warp.contract import Address
+from warp.errors import UsageError
+
+MAX_DATAGRAM = 2048
+READ_BATCH = 256
+BACKLOG_DATAGRAMS = 2048
+BUFFER_BYTES = 4 * 1024 * 1024
+_SOL_UDP = 17
+_UDP_SEGMENT = 103
+_GSO_MIN = 4
+_GSO_MAX_BYTES = 60_000
+_GSO_MAX_SEGMENTS = 60
+
+
+class AddressInUse(UsageError):
+    """The port is taken by another socket."""
+
+
+def bind_udp(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
+    """Return a bound, non-blocking UDP socket with large buffers.
+
+    Raises `AddressInUse` when the port is taken, `UsageError` when the address is not ours.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_DGRAM)
+    try:
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+            sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+        sock.setblocking(False)
+        sock.bind((host, port))
+    except OSError as error:
+        sock.close()
+        if error.errno == errno.EADDRINUSE:
+            raise AddressInUse(f"UDP port {port} on {host} is in use: choose another") from error
+        raise UsageError(f"cannot bind UDP {host} port {port}: {error.strerror}") from error
+    return sock
+
+
+class UdpSocket:
+    """A bound socket on an event loop. `receive(data, raw_address)` is called per datagram.
+
+    `receive_done()` follows each drained batch, so that the owner flushes once a batch.
+    """
+
+    __slots__ = (
+        "_backlog",
+        "_gso",
+        "_loop",
+        "_receive",
+        "_receive_done",
+        "_sock",
+        "dropped",
+        "local",
+    )
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        receive: Callable[[bytes, tuple[str, int]], None],
+        receive_done: Callable[[], None],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self._sock = sock
+        self._loop = loop
+        self._receive = receive
+        self._receive_done = receive_done
+        self._backlog: deque[tuple[bytes, Address]] = deque()
+        self._gso = hasattr(socket, "SO_REUSEPORT") and sock.type == socket.SOCK_DGRAM
+        name = sock.getsockname()
+        self.local: Address = (name[0], name[1])
+        self.dropped = 0
+        loop.add_reader(sock.fileno(), self._drain)
+
+    @property
+    def port(self) -> int:
+        """The bound port."""
+        return self.local[1]
+
+    def _drain(self) -> None:
+        recvfrom = self._sock.recvfrom
+        receive = self._receive
+        try:
+            for _ in range(READ_BATCH):
+                data, address = recvfrom(MAX_DATAGRAM)
+                receive(data, address)
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            # an ICMP error of an earlier send is reported here; the next read goes on
+            if error.errno not in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH):
+                raise
+        finally:
+            self._receive_done()
+
+    def send(self, data: bytes, remote: Address) -> None:
+        """Send one datagram; when the kernel's buffer is full it waits its turn, bounded."""
+        if self._backlog:
+            self._queue(data, remote)
+            return
+        try:
+            self._sock.sendto(data, remote)
+        except BlockingIOError:
+            self._queue(data, remote)
+            self._loop.add_writer(self._sock.fileno(), self._write_backlog)
+        except OSError:
+            self.dropped += 1
+
+    def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
+        """Send datagrams to one peer, runs of equal size by UDP segmentation offload."""
+        index, count = 0, len(datagrams)
+        while index < count:
+            size = len(datagrams[index])
+            end = index + 1
+            limit = min(count, index + min(_GSO_MAX_SEGMENTS, _GSO_MAX_BYTES // max(size, 1)))
+            while end < limit and len(datagrams[end]) == size:
+                end += 1
+            if end < limit and 0 < len(datagrams[end]) < size:
+                end += 1  # the last segment of a run may be shorter
+            if not self._gso or self._backlog or end - index < _GSO_MIN:
+                for position in range(index, end):
+                    self.send(datagrams[position], remote)
+            else:
+                self._send_segments(datagrams[index:end], size, remote)
+            index = end
+
+    def _send_segments(self, run: Sequence[bytes], size: int, remote: Address) -> None:
+        control = [(_SOL_UDP, _UDP_SEGMENT, struct.pack("=H", size))]
+        try:
+            self._sock.sendmsg(run, control, 0, remote)
+        except BlockingIOError:
+            for data in run:
+                self._queue(data, remote)
+            self._loop.add_writer(self._sock.fileno(), self._write_backlog)
+        except OSError:
+            # no offload on this path or kernel: never try again on this socket
+            self._gso = False
+            for data in run:
+                self.send(data, remote)
+
+    def _queue(self, data: bytes, remote: Address) -> None:
+        if len(self._backlog) >= BACKLOG_DATAGRAMS:
+            self.dropped += 1
+        else:
+            self._backlog.append((data, remote))
+
+    def _write_backlog(self) -> None:
+        while self._backlog:
+            data, remote = self._backlog[0]
+            try:
+                self._sock.sendto(data, remote)
+            except BlockingIOError:
+                return
+            except OSError:
+                self.dropped += 1
+            self._backlog.popleft()
+        self._loop.remove_writer(self._sock.fileno())
+
+    def close(self) -> None:
+        """Stop reading and close the socket; harmless when repeated."""
+        if self._sock.fileno() < 0:
+            return
+        self._loop.remove_reader(self._sock.fileno())
+        self._loop.remove_writer(self._sock.fileno())
+        with contextlib.suppress(OSError):
+            self._sock.close()

@@ -1,0 +1,336 @@
+"""Everything that one BUNDLE group shares (RFC 9143): descriptions, transport, media and data.
+
+    signaling ─ agreement ─▶ transport (credentials, candidates, role, fingerprints)
+                           ─▶ data (SNAP or the classic start)     ─▶ media (codecs, extensions)
+
+Here the organs of a connection are made and told what offer and answer agreed on. Called by
+`warp.peer.connection` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from warp.contract import Datagram, Event, Flow
+from warp.crypto import Certificate
+from warp.dtls import DtlsRole
+from warp.entropy import Entropy, random_u64
+from warp.errors import InvalidState
+from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
+from warp.peer.config import DTLS_MTU, PeerConfig
+from warp.peer.data import DataTransport
+from warp.peer.events import AudioReceived
+from warp.peer.local import describe
+from warp.peer.media import Media
+from warp.peer.rider import DtlsRider
+from warp.peer.signaling import Signaling
+from warp.peer.stats import transport_stats
+from warp.peer.transport import Transport
+from warp.sdp import LocalDescriptionState, Negotiated, SnapNegotiation, compare
+from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
+from warp.trace import Trace
+
+MAX_UFRAGS = 4
+
+
+class Bundle:
+    """The organs of one connection, and what the descriptions mean for them."""
+
+    __slots__ = (
+        "_candidates",
+        "_certificate",
+        "_config",
+        "_entropy",
+        "_keylog",
+        "_next_credentials",
+        "_session_id",
+        "_trace",
+        "credentials",
+        "data",
+        "media",
+        "signaling",
+        "transport",
+        "ufrags",
+    )
+
+    def __init__(
+        self,
+        config: PeerConfig,
+        certificate: Certificate,
+        entropy: Entropy,
+        trace: Trace | None,
+        keylog: Callable[[str], object] | None,
+        credentials: IceCredentials | None,
+    ) -> None:
+        self._config = config
+        self._certificate = certificate
+        self._entropy = entropy
+        self._trace = trace
+        self._keylog = keylog
+        self._candidates: list[Candidate] = []
+        self._session_id = random_u64(entropy) >> 2
+        self._next_credentials: IceCredentials | None = None
+        self.credentials = credentials or IceCredentials.generate(entropy)
+        self.ufrags: tuple[str, ...] = (self.credentials.ufrag,)
+        self.data = DataTransport(config, entropy, trace)
+        self.signaling = Signaling(SnapNegotiation(self.data.local_init))
+        self.transport: Transport | None = None
+        self.media: Media | None = Media(config, entropy, trace) if config.audio else None
+
+    # -- candidates ---------------------------------------------------------------------------
+
+    def add_local_candidate(self, candidate: Candidate, now: float) -> None:
+        """Use a local candidate, and write it into descriptions."""
+        self._candidates.append(candidate)
+        if self.transport is not None:
+            self.transport.ice.add_local_candidate(candidate, now)
+
+    def add_remote_candidate(self, line: str | None, now: float) -> None:
+        """Take in a candidate of the peer, or None for the end of candidates."""
+        if self.transport is None:
+            raise InvalidState("set a description before adding the peer's candidates")
+        if line is None:
+            self.transport.ice.end_of_candidates(now)
+        else:
+            self.transport.ice.add_remote_candidate(parse_candidate(line), now)
+
+    # -- descriptions -------------------------------------------------------------------------
+
+    def create_offer(self, now: float, *, ice_restart: bool) -> str:
+        """Return an offer of what the configuration asks for."""
+        if ice_restart and not self.signaling.initial:
+            self._next_credentials = IceCredentials.generate(self._entropy)
+        self._make_transport(IceRole.CONTROLLED if self._config.lite else IceRole.CONTROLLING)
+        return str(self.signaling.create_offer(self._describe()))
+
+    def create_answer(self, now: float) -> str:
+        """Return the answer to the pending remote offer."""
+        offer = self.signaling.remote_offer
+        agreed = self.signaling.negotiated
+        if offer is not None and agreed is not None and self._next_credentials is None:
+            first = next((m for m in offer.media if not m.rejected and m.transport.ufrag), None)
+            if first is not None and first.transport.ufrag != agreed.transport.ufrag:
+                self._next_credentials = IceCredentials.generate(self._entropy)
+        return str(self.signaling.create_answer(self._describe()))
+
+    def set_local(self, kind: str, text: str, now: float) -> bool:
+        """Apply a local description; True when offer and answer now agree."""
+        before = self.signaling.negotiated
+        agreed = self.signaling.set_local(kind, text)
+        self._restart(now)
+        if agreed is not None:
+            self._apply(agreed, before, now, is_offerer=False)
+        return agreed is not None
+
+    def set_remote(self, kind: str, text: str, now: float) -> bool:
+        """Apply a remote description; True when offer and answer now agree."""
+        before = self.signaling.negotiated
+        agreed = self.signaling.set_remote(kind, text)
+        if agreed is not None:
+            self._apply(agreed, before, now, is_offerer=True)
+        elif self.signaling.remote_offer is not None:
+            lite = self.signaling.remote_offer.ice_lite and not self._config.lite
+            self._make_transport(IceRole.CONTROLLING if lite else IceRole.CONTROLLED)
+        return agreed is not None
+
+    def rollback(self) -> None:
+        """Withdraw the pending offer."""
+        self._next_credentials = None
+        self.signaling.rollback()
+
+    def _describe(self) -> LocalDescriptionState:
+        return describe(
+            self._config,
+            self._next_credentials or self.credentials,
+            self._certificate,
+            self._candidates,
+            self._session_id,
+            self.transport.dtls.role
+            if self.transport is not None and self.transport.dtls is not None
+            else None,
+            self.media.description() if self.media is not None else None,
+        )
+
+    def _restart(self, now: float) -> None:
+        """Begin a new ICE generation once a description with new credentials is in force."""
+        fresh, self._next_credentials = self._next_credentials, None
+        if fresh is None or self.transport is None:
+            return
+        self.credentials = fresh
+        self.ufrags = (*self.ufrags, fresh.ufrag)[-MAX_UFRAGS:]
+        self.transport.ice.restart(fresh, now)
+
+    def _make_transport(self, role: IceRole) -> Transport:
+        if self.transport is not None:
+            return self.transport
+        piggyback = Piggyback(SpedConfig(), self._trace)
+        rider = DtlsRider(piggyback)
+        ice = IceAgent(
+            IceConfig(lite=self._config.lite),
+            role=role,
+            local=self.credentials,
+            entropy=self._entropy,
+            trace=self._trace,
+            rider=rider,
+        )
+        self.transport = Transport(
+            ice, rider, entropy=self._entropy, trace=self._trace, keylog=self._keylog
+        )
+        if not self._config.sped:
+            piggyback.handle_failed(0.0)
+        return self.transport
+
+    # -- what an agreement means --------------------------------------------------------------
+
+    def _apply(
+        self, agreed: Negotiated, before: Negotiated | None, now: float, *, is_offerer: bool
+    ) -> None:
+        transport = self.transport
+        if transport is None:
+            raise InvalidState("there is no transport: create or set an offer first")
+        remote = agreed.transport
+        changes = compare(before, agreed) if before is not None else None
+        if changes is not None and changes.dtls_replaced:
+            raise InvalidState(
+                "the new description asks for another DTLS association: make a new connection"
+            )
+        if before is None and is_offerer and not set(remote.ice_options) & set(SPED_OPTIONS):
+            transport.rider.piggyback.handle_failed(now)
+        if changes is None or changes.ice_restarted:
+            credentials = IceCredentials(remote.ufrag, remote.pwd)
+            transport.ice.set_remote_credentials(credentials, now, lite=remote.ice_lite)
+        for line in remote.candidates:
+            transport.ice.add_remote_candidate(parse_candidate(line), now)
+        if remote.end_of_candidates:
+            transport.ice.end_of_candidates(now)
+        if self.media is not None:
+            self.media.apply(agreed.audio, now)
+        if before is None:
+            self._start(agreed, transport, now)
+        if agreed.data is not None:
+            self.data.agree(agreed.data, self.signaling.snap, remote.is_dtls_client, now)
+
+    def _start(self, agreed: Negotiated, transport: Transport, now: float) -> None:
+        """Begin ICE and DTLS: the first check leaves with the next drain."""
+        remote = agreed.transport
+        for candidate in self._candidates:
+            transport.ice.add_local_candidate(candidate, now)
+        role = DtlsRole.CLIENT if remote.is_dtls_client else DtlsRole.SERVER
+        config = self._config.dtls(media=bool(agreed.audio), active=remote.is_dtls_client)
+        transport.start_dtls(role, config, self._certificate, now)
+        if transport.dtls is not None:
+            transport.dtls.set_peer_fingerprints(list(remote.fingerprints), now)
+        transport.ice.start(now)
+
+    def handle_authenticated(self, now: float) -> None:
+        """The peer is who it said: start SCTP, and look at the media that came early."""
+        transport = self.transport
+        if transport is None:
+            return
+        if transport.dtls is not None:
+            # records carry whole SCTP packets from now on; no flight has to fit a check
+            transport.dtls.set_mtu(DTLS_MTU)
+        if self.media is not None:
+            self.media.start(now)
+        self.data.start(now, rtt_s=transport.ice.rtt_s)
+        for data, at in transport.held_media.take():
+            self.receive_media(data, None, at, rtcp=192 <= data[1] <= 223)
+
+    # -- packets ------------------------------------------------------------------------------
+
+    def receive_media(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> None:
+        """Take in an SRTP or SRTCP packet."""
+        transport, media = self.transport, self.media
+        if transport is None or media is None:
+            return
+        packet = transport.unprotect(data, flow, now, rtcp=rtcp)
+        if packet is not None:
+            media.receive(packet, now, rtcp=rtcp)
+
+    def send_audio(self, payload: bytes, timestamp: int, now: float, *, marker: bool) -> bool:
+        """Packetise and protect one payload."""
+        if self.transport is None or self.media is None:
+            return False
+        packet = self.media.packetize(payload, timestamp, now, marker=marker)
+        if packet is None:
+            return False
+        if self.transport.send_media(packet, rtcp=False):
+            self.transport.milestones.setdefault("first_media_sent", now)
+            return True
+        return False
+
+    def audio_received(self) -> Sequence[AudioReceived]:
+        """Drain the audio that is in order."""
+        return self.media.received() if self.media is not None else ()
+
+    def exchange_data(self, now: float) -> list[Event]:
+        """Carry decrypted packets to SCTP and return what the channels have to say."""
+        transport = self.transport
+        if transport is not None and transport.dtls is not None:
+            for packet in transport.dtls.received_data():
+                self.data.receive_datagram(packet, now)
+        return self.data.events(now)
+
+    def datagrams_to_send(self, now: float) -> list[Datagram]:
+        """Drain SCTP and RTCP through DTLS and SRTP, then the transport."""
+        transport = self.transport
+        if transport is None:
+            return []
+        dtls = transport.dtls
+        if dtls is not None and dtls.can_send and transport.ice.flow is not None:
+            for packet in self.data.datagrams_to_send(now):
+                dtls.send_data(packet, now)
+        if self.media is not None and transport.srtp is not None:
+            for packet, rtcp in self.media.packets_to_send(now):
+                transport.send_media(packet, rtcp=rtcp)
+        return transport.datagrams_to_send(now)
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def get_timer(self) -> float | None:
+        """Return the earliest deadline of the organs."""
+        due = [self.data.get_timer()]
+        if self.transport is not None:
+            due.append(self.transport.get_timer())
+        if self.media is not None:
+            due.append(self.media.get_timer())
+        return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Let time pass."""
+        if self.transport is not None:
+            self.transport.handle_timer(now)
+        self.data.handle_timer(now)
+        if self.media is not None:
+            self.media.handle_timer(now)
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def close(self, now: float) -> None:
+        """Say goodbye on every layer; the words leave with the next drain."""
+        transport = self.transport
+        if transport is None or transport.dtls is None:
+            return
+        self.data.close(now)
+        if self.media is not None:
+            self.media.close(now)
+        if transport.dtls.can_send and transport.ice.flow is not None:
+            for packet in self.data.datagrams_to_send(now):
+                transport.dtls.send_data(packet, now)
+            transport.dtls.close(now)
+
+    def end(self, now: float) -> list[Event]:
+        """Close the channels and return their last events."""
+        self.data.close(now)
+        return self.data.events(now)
+
+    def stats(self) -> dict[str, Any]:
+        """Return what was negotiated, the path, and when each milestone was reached."""
+        known = transport_stats(self.transport) if self.transport is not None else {}
+        milestones = dict(self.transport.milestones) if self.transport is not None else {}
+        milestones.update(self.data.milestones)
+        if self.media is not None:
+            milestones.update(self.media.milestones)
+            known["audio"] = self.media.stats()
+        return {**known, "milestones": milestones}

@@ -1,0 +1,69 @@
+"""What a peer connection is told. Values only; identity, entropy and traces are arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warp.crypto import NamedGroup
+from warp.dtls import DtlsConfig, DtlsVersion
+from warp.errors import InvalidConfig
+from warp.sctp import SctpConfig
+
+DTLS_MTU = 1200  # UDP payload, as Chromium
+SPED_MTU = 900  # what fits a check (draft-hancke-webrtc-sped-00 section 6)
+_CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1, NamedGroup.SECP384R1)
+_SHARED_AT_ONCE = (NamedGroup.X25519MLKEM768, NamedGroup.X25519)  # as browsers do
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerConfig:
+    """One connection. Every part of WARP can be switched off; peers without it never notice."""
+
+    lite: bool = False  # ICE-lite (RFC 8445 section 2.5)
+    sped: bool = True  # DTLS inside checks (draft-hancke-webrtc-sped)
+    snap: bool = True  # SCTP INIT in the description (draft-hancke-tsvwg-snap)
+    versions: tuple[DtlsVersion, ...] = (DtlsVersion.DTLS13, DtlsVersion.DTLS12)
+    groups: tuple[NamedGroup, ...] | None = None  # None: X25519MLKEM768, X25519, P-256, P-384
+    passive: bool = True  # answer `passive` to `actpass` (RFC 8842 section 5.3)
+    early_data: bool = False  # non-personal media before the client's Finished
+    simultaneous_open: bool = True  # without SNAP both ends send INIT (RFC 8841 section 9.3)
+    audio: bool = True
+    data: bool = True
+    sctp_port: int = 5000
+    zero_checksum: bool = True  # RFC 9653: DTLS has already checked every byte
+    max_message_size: int = 262_144  # bytes of one message that we take (RFC 8841 section 6)
+    wall_offset_s: float = 0.0  # wall time minus monotonic time, for RTCP sender reports
+    connect_timeout_s: float = 30.0  # from the first description to an authenticated peer
+
+    def __post_init__(self) -> None:
+        if not (self.audio or self.data):
+            raise InvalidConfig("a connection needs audio, data or both")
+        if not 0 < self.sctp_port < 65536:
+            raise InvalidConfig(f"sctp_port must be in 1..65535, not {self.sctp_port}")
+        if self.connect_timeout_s <= 0:
+            raise InvalidConfig("connect_timeout_s must be above 0")
+
+    def dtls(self, *, media: bool, active: bool) -> DtlsConfig:
+        """Return the configuration of the DTLS association; with `media` it must agree on SRTP.
+
+        A lite agent that is the DTLS client leaves the hybrid out: its ClientHello would be larger
+        than what an address may be sent that has not answered anything yet.
+        """
+        groups = self.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
+        if self.lite and active:
+            groups = tuple(g for g in groups if g is not NamedGroup.X25519MLKEM768) or _CLASSICAL
+        return DtlsConfig(
+            versions=self.versions,
+            groups=groups,
+            share_groups=tuple(g for g in groups if g in _SHARED_AT_ONCE) or groups[:1],
+            early_data=self.early_data,
+            deadline_s=self.connect_timeout_s,
+            mtu=SPED_MTU if self.sped else DTLS_MTU,
+            require_srtp=media,
+        )
+
+    def sctp(self, remote_port: int = 5000) -> SctpConfig:
+        """Return the configuration of the SCTP association."""
+        return SctpConfig(
+            port=self.sctp_port, remote_port=remote_port, zero_checksum=self.zero_checksum
+        )

@@ -1,0 +1,294 @@
+"""A WebRTC peer connection without I/O: descriptions and datagrams in, datagrams and events out.
+
+    receive_datagram ─ demux ┬ STUN ─▶ transport (ICE, SPED)
+                             ├ DTLS ─▶ transport ─▶ data (SCTP, channels)
+                             └ RTP ──▶ transport (SRTP) ─▶ media ─▶ AudioReceived
+
+Stop 3 of the eight: it counts, dispatches and keeps the one state of the whole. Everything else is
+done by its organs. Called by `warp.io.driver`, by tests through the five verbs, and by servers
+that bring their own loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from warp import dtls, ice
+from warp.contract import Address, Datagram, Event, Flow
+from warp.crypto import Certificate
+from warp.datachannel import Channel, ChannelConfig
+from warp.entropy import Entropy
+from warp.errors import HandshakeTimedOut, InvalidState, NoPath, WarpError
+from warp.peer.bundle import Bundle
+from warp.peer.config import PeerConfig
+from warp.peer.demux import Kind, classify
+from warp.peer.events import FlowAuthenticated, MediaReady, StateChanged, Terminated
+from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
+from warp.trace import Trace
+
+
+class PeerConnection:
+    """One call. Descriptions are exchanged as text; every verb takes `now`, monotonic seconds."""
+
+    __slots__ = (
+        "_bundle",
+        "_config",
+        "_deadline",
+        "_events",
+        "_received",
+        "_sent",
+        "_trace",
+        "_unknown",
+        "error",
+        "state",
+    )
+
+    def __init__(
+        self,
+        config: PeerConfig,
+        *,
+        certificate: Certificate,
+        entropy: Entropy,
+        trace: Trace | None = None,
+        keylog: Callable[[str], object] | None = None,
+        credentials: ice.IceCredentials | None = None,
+    ) -> None:
+        self._config = config
+        self._trace = trace
+        self._bundle = Bundle(config, certificate, entropy, trace, keylog, credentials)
+        self._events: list[Event] = []
+        self._deadline: float | None = None
+        self._received = [0, 0]
+        self._sent = [0, 0]
+        self._unknown = 0
+        self.state = ConnectionState.NEW
+        self.error: WarpError | None = None
+
+    # -- signalling ---------------------------------------------------------------------------
+
+    @property
+    def local_ufrag(self) -> str:
+        """Our ufrag of the present ICE generation."""
+        return self._bundle.credentials.ufrag
+
+    @property
+    def local_ufrags(self) -> tuple[str, ...]:
+        """Every ufrag that may still name this connection in a check."""
+        return self._bundle.ufrags
+
+    def add_local_address(self, address: Address, now: float) -> None:
+        """Tell of a local transport address; it becomes a host candidate."""
+        self.add_local_candidate(ice.make_candidate(ice.CandidateType.HOST, address), now)
+
+    def add_local_candidate(self, candidate: ice.Candidate, now: float) -> None:
+        """Tell of a candidate that gathering found; it goes into descriptions made from now on."""
+        self._bundle.add_local_candidate(candidate, now)
+
+    def add_remote_candidate(self, candidate: str | None, now: float) -> None:
+        """Take in a trickled candidate line, or None for end-of-candidates (RFC 8838)."""
+        self._bundle.add_remote_candidate(candidate, now)
+
+    def create_offer(self, now: float, *, ice_restart: bool = False) -> str:
+        """Return an offer; nothing changes until it is set as local description."""
+        self._check_alive()
+        return self._bundle.create_offer(now, ice_restart=ice_restart)
+
+    def create_answer(self, now: float) -> str:
+        """Return the answer to the remote offer that was set."""
+        self._check_alive()
+        return self._bundle.create_answer(now)
+
+    def set_local_description(self, kind: str, text: str, now: float) -> None:
+        """Apply our own "offer" or "answer" as created (our ICE and DTLS lines may not change)."""
+        self._check_alive()
+        if self._bundle.set_local(kind, text, now):
+            self._begin(now)
+
+    def set_remote_description(self, kind: str, text: str, now: float) -> None:
+        """Apply the peer's "offer" or "answer".
+
+        Raises `warp.sdp.SdpError` naming line and rule; then nothing has changed.
+        """
+        self._check_alive()
+        if self._bundle.set_remote(kind, text, now):
+            self._begin(now)
+
+    def rollback(self) -> None:
+        """Withdraw the pending offer (RFC 9429 section 4.1.10.2)."""
+        self._bundle.rollback()
+
+    def _begin(self, now: float) -> None:
+        if self.state is ConnectionState.NEW:
+            self._deadline = now + self._config.connect_timeout_s
+            self._become(Input.STARTED, now)
+        self._advance(now)
+
+    # -- what the application sends -----------------------------------------------------------
+
+    @property
+    def media_permission(self) -> SendPermission:
+        """Which audio may leave now."""
+        transport = self._bundle.transport
+        if transport is None or self._bundle.media is None or self.state in ENDED:
+            return SendPermission.NONE
+        return transport.permission
+
+    def send_audio(
+        self,
+        payload: bytes,
+        timestamp: int,
+        now: float,
+        *,
+        marker: bool = False,
+        non_personal: bool = False,
+    ) -> bool:
+        """Send one Opus payload; `timestamp` in samples at 48 kHz, the origin is random.
+
+        Returns False, and sends nothing, unless `media_permission` allows it.
+        """
+        needed = SendPermission.NON_PERSONAL if non_personal else SendPermission.ALL
+        if self.media_permission < needed:
+            return False
+        return self._bundle.send_audio(payload, timestamp, now, marker=marker)
+
+    def create_channel(self, config: ChannelConfig, now: float) -> Channel:
+        """Open a data channel, negotiated or by DCEP; it opens when SCTP is up."""
+        self._check_alive()
+        return self._bundle.data.create_channel(config, now)
+
+    def close(self, now: float) -> None:
+        """End the connection: BYE, ABORT and close_notify leave with the next drain."""
+        if self.state not in ENDED:
+            self._bundle.close(now)
+            self._end(None, Input.CLOSED, now)
+
+    # -- the five verbs -----------------------------------------------------------------------
+
+    def receive_datagram(self, data: bytes, flow: Flow, now: float) -> None:
+        """Take in one datagram. Never raises for what a peer sent."""
+        transport = self._bundle.transport
+        if transport is None or self.state in ENDED:
+            return
+        self._received[0] += 1
+        self._received[1] += len(data)
+        kind = classify(data)
+        if kind is Kind.RTP:
+            self._bundle.receive_media(data, flow, now, rtcp=False)
+            return
+        if kind is Kind.STUN:
+            transport.receive_stun(data, flow, now)
+        elif kind is Kind.DTLS:
+            transport.receive_dtls(data, flow, now)
+        elif kind is Kind.RTCP:
+            self._bundle.receive_media(data, flow, now, rtcp=True)
+            return
+        else:
+            self._unknown += 1
+            return
+        self._advance(now)
+
+    def datagrams_to_send(self, now: float) -> list[Datagram]:
+        """Drain what has to leave, in order."""
+        out = self._bundle.datagrams_to_send(now)
+        sent = self._sent
+        for data, _ in out:
+            sent[0] += 1
+            sent[1] += len(data)
+        return out
+
+    def get_timer(self) -> float | None:
+        """Return the earliest deadline of all organs. Pure."""
+        if self.state in ENDED:
+            return None
+        deadline = self._bundle.get_timer()
+        if self._deadline is not None and (deadline is None or self._deadline < deadline):
+            return self._deadline
+        return deadline
+
+    def handle_timer(self, now: float) -> None:
+        """Let time pass."""
+        if self.state in ENDED:
+            return
+        self._bundle.handle_timer(now)
+        self._advance(now)
+        if self._deadline is not None and now >= self._deadline:
+            self._deadline = None
+            transport = self._bundle.transport
+            reached = transport is not None and transport.ice.flow is not None
+            what = f"not connected after {self._config.connect_timeout_s:g} s"
+            self._fail(HandshakeTimedOut(what) if reached else NoPath(what), now)
+
+    def events(self) -> Sequence[Event]:
+        """Drain what has happened, in order."""
+        audio = self._bundle.audio_received()
+        if not self._events:
+            return audio
+        events, self._events = self._events, []
+        return [*events, *audio]
+
+    # -- what news mean for the whole ---------------------------------------------------------
+
+    def _advance(self, now: float) -> None:
+        """Act on the news of the organs until there are none."""
+        bundle = self._bundle
+        transport = bundle.transport
+        if transport is None:
+            return
+        for event in transport.events(now):
+            if isinstance(event, ice.FlowAuthenticated | ice.PairValidated | ice.PairSelected):
+                self._events.append(FlowAuthenticated(event.flow))
+            elif isinstance(event, dtls.EarlyWriteReady):
+                if transport.permission is SendPermission.NON_PERSONAL:
+                    self._events.append(MediaReady(transport.permission))
+            elif isinstance(event, dtls.Connected):
+                self._deadline = None
+                bundle.handle_authenticated(now)
+                self._become(Input.AUTHENTICATED, now)
+                if transport.srtp is not None:
+                    self._events.append(MediaReady(transport.permission))
+            elif isinstance(event, dtls.CloseNotify):
+                self._end(None, Input.CLOSED, now)
+            elif isinstance(event, ice.Terminated | dtls.Terminated):
+                self._fail(event.error, now)
+        self._events += bundle.exchange_data(now)
+        if bundle.data.error is not None and self.state not in ENDED:
+            self._fail(bundle.data.error, now)
+
+    def _fail(self, error: WarpError, now: float) -> None:
+        if self.state not in ENDED:
+            self._end(error, Input.FAILED, now)
+
+    def _end(self, error: WarpError | None, why: Input, now: float) -> None:
+        if self.state in ENDED:
+            return
+        self.error = error
+        self._deadline = None
+        self._become(why, now)
+        self._events += self._bundle.end(now)
+        self._events.append(Terminated(error))
+
+    def _become(self, why: Input, now: float) -> None:
+        state = TRANSITIONS.get((self.state, why))
+        if state is None:
+            return
+        if self._trace is not None:
+            self._trace.emit(now, "peer:state_changed", {"to": state.value, "why": why.value})
+        self.state = state
+        self._events.append(StateChanged(state))
+
+    def _check_alive(self) -> None:
+        if self.state in ENDED:
+            raise InvalidState("the connection has ended: make a new one")
+
+    def stats(self) -> dict[str, Any]:
+        """Return counters, what was negotiated, and the times of the start's milestones."""
+        return {
+            "state": self.state.value,
+            "datagrams_received": self._received[0],
+            "bytes_received": self._received[1],
+            "datagrams_sent": self._sent[0],
+            "bytes_sent": self._sent[1],
+            "unknown_datagrams": self._unknown,
+            **self._bundle.stats(),
+        }

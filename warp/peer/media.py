@@ -1,0 +1,193 @@
+"""The audio of one connection: sections as agreed on, on one RTP session.
+
+    agreement ─▶ a sender and a receiver for each section ─▶ RtpSession
+    unprotected packets ─▶ RtpSession ─▶ frames                 payloads ─▶ packets
+
+Called by `warp.peer.bundle`, which protects and unprotects.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from warp.entropy import Entropy, random_u32
+from warp.peer.config import PeerConfig
+from warp.peer.events import AudioReceived
+from warp.rtp import (
+    AudioReceiver,
+    AudioSender,
+    ExtensionMap,
+    PayloadKind,
+    ReceiverConfig,
+    RtpSession,
+    SenderConfig,
+    SessionConfig,
+)
+from warp.sdp import AudioParameters, Codec, LocalAudio
+from warp.trace import Trace
+
+_KINDS: Mapping[str, PayloadKind] = {
+    "opus": PayloadKind.AUDIO,
+    "red": PayloadKind.RED,
+    "telephone-event": PayloadKind.TELEPHONE_EVENT,
+}
+_NACK_HISTORY = 64  # packets, 1.3 s of audio: more would come too late
+
+
+class Media:
+    """Senders and receivers by mid; nothing flows before `apply`."""
+
+    __slots__ = (
+        "_cname",
+        "_config",
+        "_entropy",
+        "_receivers",
+        "_senders",
+        "_ssrc",
+        "_trace",
+        "milestones",
+        "session",
+    )
+
+    def __init__(self, config: PeerConfig, entropy: Entropy, trace: Trace | None) -> None:
+        self._config = config
+        self._entropy = entropy
+        self._trace = trace
+        self._ssrc = random_u32(entropy, nonzero=True)
+        # RFC 7022 section 4.2: 96 random bits, new for every session
+        self._cname = base64.b64encode(entropy.random_bytes(12)).decode("ascii")
+        self._senders: dict[str, AudioSender] = {}
+        self._receivers: dict[str, AudioReceiver] = {}
+        self.session: RtpSession | None = None
+        self.milestones: dict[str, float] = {}
+
+    def description(self) -> LocalAudio:
+        """Return our audio section for the next offer or answer."""
+        return LocalAudio(ssrc=self._ssrc, cname=self._cname)
+
+    def apply(self, sections: Sequence[AudioParameters], now: float) -> None:
+        """Make what is agreed on true: sections come, change direction, and go."""
+        agreed = {section.mid or "": section for section in sections}
+        session = self.session
+        if session is None:
+            if not agreed:
+                return
+            session = self.session = self._make_session(next(iter(agreed.values())))
+        for mid, section in agreed.items():
+            sends, receives = section.direction.sends, section.direction.receives
+            opus = section.send_codec("opus", 48_000)
+            if sends and opus is not None and mid not in self._senders:
+                self._senders[mid] = session.add_sender(self._sender_config(mid, opus))
+            if receives and mid not in self._receivers:
+                self._receivers[mid] = session.add_receiver(_receiver_config(mid, section))
+        for mid in [m for m in self._senders if m not in agreed or not agreed[m].direction.sends]:
+            session.remove_sender(self._senders.pop(mid), now)
+        for mid in [
+            m for m in self._receivers if m not in agreed or not agreed[m].direction.receives
+        ]:
+            session.router.remove_receiver(mid)
+            del self._receivers[mid]
+
+    def _make_session(self, first: AudioParameters) -> RtpSession:
+        ids = {extension.uri: extension.id for extension in first.extensions}
+        session = RtpSession(
+            SessionConfig(
+                extensions=ExtensionMap.from_uris(ids),
+                reduced_size=first.rtcp_rsize,
+                wall_offset_s=self._config.wall_offset_s,
+            ),
+            entropy=self._entropy,
+            trace=self._trace,
+        )
+        session.cname = self._cname
+        return session
+
+    def _sender_config(self, mid: str, opus: Codec) -> SenderConfig:
+        session = self.session
+        return SenderConfig(
+            mid=mid,
+            payload_type=opus.payload_type,
+            ssrc=None if self._senders else self._ssrc,
+            extensions=session.config.extensions if session is not None else ExtensionMap(),
+            nack_history=_NACK_HISTORY if "nack" in opus.feedback else 0,
+        )
+
+    def start(self, now: float) -> None:
+        """Media can flow: begin to report."""
+        if self.session is not None:
+            self.session.start(now)
+
+    def packetize(
+        self, payload: bytes, timestamp: int, now: float, *, marker: bool
+    ) -> bytes | None:
+        """Return the packet of one payload on the first section that sends; None without one."""
+        for sender in self._senders.values():
+            return sender.packetize(payload, timestamp, now, marker=marker)
+        return None
+
+    def receive(self, packet: bytes, now: float, *, rtcp: bool) -> None:
+        """Take in an unprotected packet."""
+        if self.session is None:
+            return
+        if rtcp:
+            self.session.receive_rtcp(packet, now)
+        else:
+            self.session.router.receive(packet, now)
+
+    def received(self) -> list[AudioReceived]:
+        """Drain the frames that are in order, by section."""
+        out = []
+        for mid, receiver in self._receivers.items():
+            frames = receiver.frames()
+            if frames:
+                if not self.milestones:
+                    self.milestones["first_media_received"] = frames[0].received_at
+                out.append(AudioReceived(mid, frames))
+        return out
+
+    def packets_to_send(self, now: float) -> list[tuple[bytes, bool]]:
+        """Drain repeated RTP packets (False) and RTCP datagrams (True), unprotected."""
+        session = self.session
+        if session is None:
+            return []
+        out = [(packet, False) for packet in session.rtp_to_send()]
+        out += [(packet, True) for packet in session.rtcp_to_send(now)]
+        return out
+
+    def get_timer(self) -> float | None:
+        """Return the session's next deadline."""
+        return self.session.get_timer() if self.session is not None else None
+
+    def handle_timer(self, now: float) -> None:
+        """Let time pass."""
+        if self.session is not None:
+            self.session.handle_timer(now)
+
+    def close(self, now: float) -> None:
+        """Queue the goodbye of everything we sent."""
+        if self.session is not None:
+            self.session.close(now)
+
+    def stats(self) -> dict[str, Any]:
+        """Return the counters of each section."""
+        return {
+            "sent": {mid: sender.stats for mid, sender in self._senders.items()},
+            "received": {mid: receiver.stats for mid, receiver in self._receivers.items()},
+            "rtt_s": self.session.rtt_s if self.session is not None else None,
+        }
+
+
+def _receiver_config(mid: str, section: AudioParameters) -> ReceiverConfig:
+    kinds = {
+        codec.payload_type: kind
+        for codec in section.receive_codecs
+        if (kind := _KINDS.get(codec.name.lower())) is not None
+    }
+    opus = next((c for c in section.receive_codecs if c.name.lower() == "opus"), None)
+    return ReceiverConfig(
+        mid=mid,
+        payload_kinds=kinds,
+        nack=opus is not None and "nack" in opus.feedback,
+    )

@@ -1,0 +1,131 @@
+"""What rides in a connectivity check here: DTLS, by way of SPED. Introduced by the transport.
+
+    check in  ──▶ Piggyback (acks, datagram) ──▶ DTLS ──▶ its next flight, at once
+    check out ◀── Piggyback (acks, next datagram) ◀────────┘ └──▶ `direct`: the same bytes, bare
+
+ICE calls `receive_attributes` before it builds the response, and DTLS answers synchronously, so
+that flight n+1 rides in the response to flight n. Without SPED the same object keeps the flight
+until a path exists; nothing else in the stack needs to know which of the two is the case.
+"""
+
+from __future__ import annotations
+
+from warp.contract import Flow
+from warp.dtls import DtlsConnection, DtlsRole
+from warp.peer.amplification import AmplificationBudget
+from warp.sped import Piggyback, PiggybackState
+from warp.stun import Message, MessageClass
+
+MAX_EARLY = 4
+# header, XOR-MAPPED-ADDRESS (IPv6), MESSAGE-INTEGRITY, FINGERPRINT, padding
+RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
+
+
+class DtlsRider:
+    """Carries DTLS datagrams between checks, the direct path and the DTLS connection."""
+
+    __slots__ = ("_dtls", "_early", "budget", "direct", "piggyback", "rode")
+
+    def __init__(self, piggyback: Piggyback) -> None:
+        self.piggyback = piggyback
+        self.budget = AmplificationBudget()
+        self._dtls: DtlsConnection | None = None
+        self._early: list[bytes] = []
+        self.direct: list[bytes] = []
+        self.rode = False
+
+    def attach(self, dtls: DtlsConnection, now: float) -> None:
+        """Connect to DTLS once its role is known, and hand it what came early."""
+        self._dtls = dtls
+        early, self._early = self._early, []
+        for datagram in early:
+            dtls.receive_datagram(datagram, now)
+        self.collect(now)
+
+    def receive_direct(self, datagram: bytes, now: float) -> None:
+        """Take in a DTLS datagram that came bare, from a flow that ICE has authenticated."""
+        self.piggyback.receive_direct(datagram)
+        self._inject(datagram, now)
+        self.collect(now)
+
+    def collect(self, now: float) -> None:
+        """Take the handshake datagrams that DTLS has produced: to ride, and to go directly."""
+        if self._dtls is None:
+            return
+        datagrams, new_flight = self._dtls.take_handshake_datagrams(now)
+        if datagrams:
+            self.piggyback.capture_flight(datagrams, new_flight=new_flight)
+            if new_flight:
+                self.direct = list(datagrams)
+            else:
+                self.direct += datagrams
+
+    def _inject(self, datagram: bytes, now: float) -> None:
+        if self._dtls is not None:
+            self._dtls.receive_datagram(datagram, now)
+        elif len(self._early) < MAX_EARLY:
+            self._early.append(datagram)
+
+    # -- warp.ice.Rider -----------------------------------------------------------------------
+
+    def receive_attributes(self, message: Message, flow: Flow, now: float) -> None:
+        """Take the SPED attributes of an authenticated check; DTLS answers before we return."""
+        self.budget.receive(flow.remote, len(message.raw))
+        for datagram in self.piggyback.receive_message(message, now):
+            self._inject(datagram, now)
+        self.collect(now)
+
+    def attributes_to_send(
+        self,
+        message_class: MessageClass,
+        transaction_id: bytes,
+        flow: Flow,
+        room: int,
+        now: float,
+    ) -> list[tuple[int, bytes]]:
+        """Return what rides in the next check or response."""
+        if message_class is MessageClass.SUCCESS:
+            room = min(room, self.budget.left(flow.remote) - RESPONSE_OVERHEAD)
+        attributes = self.piggyback.attributes_to_send(message_class, transaction_id, room)
+        if message_class is MessageClass.SUCCESS and len(attributes) > 1:
+            self.rode = True
+        return attributes
+
+    def wanted_checks(self) -> int:
+        """Return how many checks would carry what waits: one for each pending datagram."""
+        return max(1, len(self.piggyback.pending)) if self.piggyback.active else 1
+
+    def receive_path(self, flow: Flow, now: float) -> None:
+        """A pair works: what has not been acknowledged also goes there directly, at once."""
+        off = self.piggyback.state is PiggybackState.OFF
+        for datagram in self.piggyback.take_pending() if off else self.piggyback.pending:
+            if datagram not in self.direct:
+                self.direct.append(datagram)
+
+    def take_direct(self, role: DtlsRole, flow: Flow | None) -> list[bytes]:
+        """Drain what may go out bare now.
+
+        A server's flight of one datagram that has just ridden in a response is not sent twice:
+        the response is the whole flight. Longer flights go both ways, since a check carries one
+        datagram only; so does everything a client sends. What an unvalidated address may not be
+        sent yet waits for its credit.
+        """
+        direct, rode = self.direct, self.rode
+        self.rode = False
+        if flow is None:
+            # it rides, and goes directly once there is a path; without SPED it can only wait
+            if self.piggyback.state is not PiggybackState.OFF:
+                self.direct = []
+            return []
+        if rode and role is DtlsRole.SERVER and len(direct) == 1:
+            self.direct = []
+            return []
+        left = self.budget.left(flow.remote)
+        taken = 0
+        for datagram in direct:
+            left -= len(datagram)
+            if left < 0:
+                break
+            taken += 1
+        self.direct = direct[taken:]
+        return direct[:taken]

@@ -1,0 +1,198 @@
+"""Offers and answers over time (RFC 9429 section 3.2): which descriptions hold, what they agree on.
+
+    STABLE ─ local offer ──▶ HAVE_LOCAL_OFFER ─ remote answer ─▶ STABLE
+    STABLE ─ remote offer ─▶ HAVE_REMOTE_OFFER ─ local answer ─▶ STABLE        rollback: STABLE
+
+Pure bookkeeping over `warp.sdp`: what follows from an agreement is done by `connection`.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import replace
+
+from warp.errors import Discard, InvalidConfig, InvalidState
+from warp.sctp import parse_init
+from warp.sdp import (
+    LocalDescriptionState,
+    Negotiated,
+    SessionDescription,
+    SnapNegotiation,
+    check_reoffer,
+    create_answer,
+    create_offer,
+    negotiate,
+    parse_description,
+)
+
+
+class SignalingState(enum.Enum):
+    """Whose move it is."""
+
+    STABLE = "stable"
+    HAVE_LOCAL_OFFER = "have-local-offer"
+    HAVE_REMOTE_OFFER = "have-remote-offer"
+
+
+class Move(enum.Enum):
+    """What an application does with descriptions."""
+
+    LOCAL_OFFER = "set a local offer"
+    REMOTE_OFFER = "set a remote offer"
+    LOCAL_ANSWER = "set a local answer"
+    REMOTE_ANSWER = "set a remote answer"
+    ROLLBACK = "roll back"
+
+
+_S = SignalingState
+TRANSITIONS: dict[tuple[SignalingState, Move], SignalingState] = {
+    (_S.STABLE, Move.LOCAL_OFFER): _S.HAVE_LOCAL_OFFER,
+    (_S.HAVE_LOCAL_OFFER, Move.LOCAL_OFFER): _S.HAVE_LOCAL_OFFER,
+    (_S.HAVE_LOCAL_OFFER, Move.REMOTE_ANSWER): _S.STABLE,
+    (_S.STABLE, Move.REMOTE_OFFER): _S.HAVE_REMOTE_OFFER,
+    (_S.HAVE_REMOTE_OFFER, Move.REMOTE_OFFER): _S.HAVE_REMOTE_OFFER,
+    (_S.HAVE_REMOTE_OFFER, Move.LOCAL_ANSWER): _S.STABLE,
+    (_S.HAVE_LOCAL_OFFER, Move.ROLLBACK): _S.STABLE,
+    (_S.HAVE_REMOTE_OFFER, Move.ROLLBACK): _S.STABLE,
+}
+
+
+class Signaling:
+    """The descriptions of one connection. `snap` is replaced with a new SCTP generation."""
+
+    __slots__ = ("_local", "_offer", "_remote", "_written", "negotiated", "snap", "state")
+
+    def __init__(self, snap: SnapNegotiation) -> None:
+        self.snap = snap
+        self.state = SignalingState.STABLE
+        self.negotiated: Negotiated | None = None
+        self._local: SessionDescription | None = None
+        self._remote: SessionDescription | None = None
+        self._offer: SessionDescription | None = None
+        self._written: SessionDescription | None = None
+
+    @property
+    def remote_offer(self) -> SessionDescription | None:
+        """The offer that waits for our answer, or None."""
+        return self._offer if self.state is SignalingState.HAVE_REMOTE_OFFER else None
+
+    @property
+    def initial(self) -> bool:
+        """Whether nothing has been agreed on yet."""
+        return self.negotiated is None
+
+    def create_offer(self, local: LocalDescriptionState) -> SessionDescription:
+        """Return an offer of `local`; nothing changes until it is set."""
+        if self.state is SignalingState.HAVE_REMOTE_OFFER:
+            raise InvalidState("the peer's offer waits for an answer: answer it or roll back")
+        self._written = create_offer(
+            local, previous=self._local, sctp_init=self.snap.chunk_to_offer()
+        )
+        return self._written
+
+    def create_answer(self, local: LocalDescriptionState) -> SessionDescription:
+        """Return the answer to the pending remote offer; nothing changes until it is set."""
+        offer = self.remote_offer
+        if offer is None:
+            raise InvalidState("there is no remote offer to answer: set one first")
+        self._written = create_answer(
+            offer, local, previous=self._local, sctp_init=self.snap.chunk_to_answer()
+        )
+        return self._written
+
+    def set_local(self, kind: str, text: str) -> Negotiated | None:
+        """Apply our own description as written; an answer returns what is now agreed on.
+
+        Raises `InvalidState` when the text is not the last one created, in the parts that count.
+        """
+        move = Move.LOCAL_OFFER if kind == "offer" else Move.LOCAL_ANSWER
+        self._check(kind, move)
+        written = self._written
+        if written is None or str(written) != text:
+            given = parse_description(text)
+            self._refuse_munging(written, given)
+            written = given
+        if move is Move.LOCAL_OFFER:
+            self._offer = written
+            self._become(move)
+            return None
+        return self._agree(written, self._offer, move, is_offerer=False)
+
+    def set_remote(self, kind: str, text: str) -> Negotiated | None:
+        """Apply the peer's description; an answer returns what is now agreed on.
+
+        Raises `warp.sdp.SdpError` naming line and rule; nothing has changed then.
+        """
+        move = Move.REMOTE_OFFER if kind == "offer" else Move.REMOTE_ANSWER
+        self._check(kind, move)
+        description = parse_description(text)
+        if move is Move.REMOTE_OFFER:
+            if self._remote is not None:
+                check_reoffer(self._remote, description)
+            self.snap.receive_offer(_usable_init(description))
+            self._offer = description
+            self._become(move)
+            return None
+        return self._agree(self._offer, description, move, is_offerer=True)
+
+    def rollback(self) -> None:
+        """Withdraw the pending offer, ours or the peer's."""
+        if (self.state, Move.ROLLBACK) not in TRANSITIONS:
+            raise InvalidState("there is no pending offer to roll back")
+        self._offer = None
+        self.snap.rollback()
+        self._become(Move.ROLLBACK)
+
+    def _agree(
+        self,
+        local: SessionDescription | None,
+        remote: SessionDescription | None,
+        move: Move,
+        *,
+        is_offerer: bool,
+    ) -> Negotiated:
+        if local is None or remote is None:
+            raise InvalidState("there is no pending offer")
+        agreed = negotiate(local, remote, is_offerer=is_offerer)
+        if is_offerer and agreed.data is not None:
+            self.snap.receive_answer(_usable_init(remote))
+        self._local, self._remote, self._offer = local, remote, None
+        self._written = None
+        self.negotiated = agreed
+        self._become(move)
+        return agreed
+
+    def _refuse_munging(
+        self, written: SessionDescription | None, given: SessionDescription
+    ) -> None:
+        section = given.data_section()
+        self.snap.check_local(section.sctp.init if section and section.sctp else None)
+        if written is None:
+            raise InvalidState("create the description with create_offer or create_answer first")
+        ours = [replace(m.transport, candidates=(), end_of_candidates=False) for m in written.media]
+        theirs = [replace(m.transport, candidates=(), end_of_candidates=False) for m in given.media]
+        for ours_one, given_one in zip(ours, theirs, strict=False):
+            if replace(given_one, setup=ours_one.setup) != ours_one:
+                raise InvalidState("the ICE and DTLS lines of a local description may not change")
+
+    def _check(self, kind: str, move: Move) -> None:
+        if kind not in ("offer", "answer"):
+            raise InvalidConfig(f"a description is an 'offer' or an 'answer', not {kind!r}")
+        if (self.state, move) not in TRANSITIONS:
+            raise InvalidState(f"cannot {move.value} in state {self.state.value}")
+
+    def _become(self, why: Move) -> None:
+        self.state = TRANSITIONS[self.state, why]
+
+
+def _usable_init(description: SessionDescription) -> bytes | None:
+    """Return the sctp-init that is a valid INIT chunk (RFC 9260 section 3.3.2), or None."""
+    section = description.data_section()
+    init = section.sctp.init if section is not None and section.sctp is not None else None
+    if init is None:
+        return None
+    try:
+        parse_init(init)
+    except (Discard, ValueError):
+        return None
+    return init

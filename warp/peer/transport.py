@@ -1,0 +1,246 @@
+"""Where ICE, SPED, DTLS and SRTP meet: one path, one identity, one set of keys.
+
+    STUN ─▶ IceAgent ─┬▶ flow (where everything else goes)
+                      └▶ DtlsRider ─▶ DtlsConnection ─┬▶ application data (SCTP)
+    DTLS ─────────────▶ DtlsRider                     └▶ keys ─▶ SrtpContext ◀─▶ RTP, RTCP
+
+This module introduces them to each other and holds no protocol state of its own. Called by
+`warp.peer.connection`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from warp.contract import Datagram, Event, Flow
+from warp.crypto import Certificate
+from warp.dtls import (
+    Connected,
+    DtlsConfig,
+    DtlsConnection,
+    DtlsRole,
+    EarlyWriteReady,
+    FlightAcknowledged,
+    HandshakeCompleted,
+    Negotiated,
+    PeerDataReceived,
+)
+from warp.dtls import events as dtls_events
+from warp.entropy import Entropy
+from warp.errors import Discard
+from warp.ice import FlowAuthenticated, IceAgent, PairSelected, PairValidated
+from warp.peer.hold import HoldBuffer
+from warp.peer.rider import DtlsRider
+from warp.peer.states import SendPermission
+from warp.sped import Evidence
+from warp.srtp import SrtpContext, SrtpProfile
+from warp.trace import Trace
+
+MAX_FLOWS = 16
+BINDING_REQUEST = b"\x00\x01"
+
+
+class Transport:
+    """One BUNDLE transport. `ice` and `rider` are made by the caller, who also feeds `ice`."""
+
+    __slots__ = (
+        "_budget",
+        "_entropy",
+        "_flows",
+        "_held_dtls",
+        "_keylog",
+        "_out",
+        "_trace",
+        "dtls",
+        "held_media",
+        "ice",
+        "milestones",
+        "permission",
+        "rider",
+        "srtp",
+    )
+
+    def __init__(
+        self,
+        ice: IceAgent,
+        rider: DtlsRider,
+        *,
+        entropy: Entropy,
+        trace: Trace | None,
+        keylog: Callable[[str], object] | None,
+    ) -> None:
+        self.ice = ice
+        self.rider = rider
+        self._entropy = entropy
+        self._trace = trace
+        self._keylog = keylog
+        self._budget = rider.budget
+        self._flows: dict[Flow, None] = {}
+        self._held_dtls: list[tuple[bytes, Flow]] = []
+        self._out: list[Datagram] = []
+        self.dtls: DtlsConnection | None = None
+        self.srtp: SrtpContext | None = None
+        self.held_media = HoldBuffer()
+        self.permission = SendPermission.NONE
+        self.milestones: dict[str, float] = {}
+
+    def start_dtls(
+        self, role: DtlsRole, config: DtlsConfig, certificate: Certificate, now: float
+    ) -> None:
+        """Begin DTLS in the negotiated role. A client's first flight can then ride in a check."""
+        dtls = DtlsConnection(
+            role,
+            config,
+            certificate=certificate,
+            entropy=self._entropy,
+            trace=self._trace,
+            keylog=self._keylog,
+        )
+        self.dtls = dtls
+        if role is DtlsRole.CLIENT:
+            dtls.start(now)
+            if self.ice.flow is None:
+                dtls.suspend_timers(True, now)
+        self.rider.attach(dtls, now)
+
+    # -- the way in ---------------------------------------------------------------------------
+
+    def receive_stun(self, data: bytes, flow: Flow, now: float) -> None:
+        """Take in a STUN datagram."""
+        self.ice.receive_datagram(data, flow, now)
+
+    def receive_dtls(self, data: bytes, flow: Flow, now: float) -> None:
+        """Take in a bare DTLS datagram: only flows that ICE has authenticated may feed DTLS."""
+        if flow in self._flows:
+            if self.permission is not SendPermission.ALL:
+                self._budget.receive(flow.remote, len(data))
+            self.rider.receive_direct(data, now)
+        elif len(self._held_dtls) < MAX_FLOWS:
+            self._held_dtls.append((data, flow))
+
+    def unprotect(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> bytes | None:
+        """Return the plain RTP or RTCP packet; None when it is held or worthless."""
+        if self.permission is not SendPermission.ALL or self.srtp is None:
+            if flow in self._flows:
+                self.held_media.add(data, now)
+            return None
+        try:
+            if rtcp:
+                return self.srtp.unprotect_rtcp(data)
+            return self.srtp.unprotect_rtp(data)
+        except Discard:
+            return None
+
+    # -- the way out --------------------------------------------------------------------------
+
+    def send_media(self, packet: bytes, *, rtcp: bool) -> bool:
+        """Protect one packet and queue it; False when there are no keys or no path."""
+        flow, srtp = self.ice.flow, self.srtp
+        if flow is None or srtp is None:
+            return False
+        data = srtp.protect_rtcp(packet) if rtcp else srtp.protect_rtp(packet)
+        self._out.append((data, flow))
+        return True
+
+    def datagrams_to_send(self, now: float) -> list[Datagram]:
+        """Drain what has to leave: checks, then DTLS, then media."""
+        dtls, free = self.dtls, self.permission is SendPermission.ALL
+        if dtls is not None:
+            self.rider.collect(now)
+        out = self.ice.datagrams_to_send(now)
+        flow = self.ice.flow
+        if not free:
+            out = [item for item in out if self._may_leave(*item)]
+        if dtls is not None:
+            direct = self.rider.take_direct(dtls.role, flow)
+            if flow is not None:
+                direct += dtls.datagrams_to_send(now)
+                out += [(data, flow) for data in direct if free or self._may_leave(data, flow)]
+        if self._out:
+            media, self._out = self._out, []
+            out += [item for item in media if free or self._may_leave(*item)]
+        return out
+
+    def _may_leave(self, data: bytes, flow: Flow) -> bool:
+        """Checks are paced by ICE itself; all else to an unvalidated address is rationed."""
+        return data[:2] == BINDING_REQUEST or self._budget.spend(flow.remote, len(data))
+
+    # -- time and news ------------------------------------------------------------------------
+
+    def get_timer(self) -> float | None:
+        """Return the earliest deadline of ICE and DTLS."""
+        ice = self.ice.get_timer()
+        dtls = self.dtls.get_timer() if self.dtls is not None else None
+        return dtls if ice is None or (dtls is not None and dtls < ice) else ice
+
+    def handle_timer(self, now: float) -> None:
+        """Let time pass."""
+        self.ice.handle_timer(now)
+        if self.dtls is not None:
+            self.dtls.handle_timer(now)
+
+    def events(self, now: float) -> Sequence[Event]:
+        """Drain the news of all layers after acting on what one means for another."""
+        news: list[Event] = list(self.ice.events())
+        for event in news:
+            self._introduce_path(event, now)
+        if self.dtls is not None:
+            for event in self.dtls.events():
+                self._introduce_keys(event, now)
+                news.append(event)
+        return news
+
+    def _introduce_path(self, event: Event, now: float) -> None:
+        if isinstance(event, FlowAuthenticated | PairValidated | PairSelected):
+            self._flows[event.flow] = None
+            if len(self._flows) > MAX_FLOWS:
+                del self._flows[next(iter(self._flows))]
+            if self.dtls is not None and self.ice.flow is not None:
+                self.dtls.suspend_timers(False, now)
+            held, self._held_dtls = self._held_dtls, []
+            for data, flow in held:
+                self.receive_dtls(data, flow, now)
+        if isinstance(event, FlowAuthenticated):
+            self.milestones.setdefault("first_check", now)
+        if isinstance(event, PairValidated):
+            self._budget.validate(event.flow.remote)
+            if self.dtls is not None:
+                self.dtls.set_rtt(event.rtt_s, now)
+            self.milestones.setdefault("pair", now)
+
+    def _introduce_keys(self, event: Event, now: float) -> None:
+        dtls, piggyback = self.dtls, self.rider.piggyback
+        if dtls is None:
+            return
+        if isinstance(event, Negotiated):
+            self.milestones.setdefault("dtls_negotiated", now)
+        elif isinstance(event, EarlyWriteReady):
+            if dtls.can_send and self._make_srtp(dtls):
+                self.permission = SendPermission.NON_PERSONAL
+                self.milestones.setdefault("early_write", now)
+        elif isinstance(event, HandshakeCompleted):
+            is_client = dtls.role is DtlsRole.CLIENT
+            piggyback.handle_handshake_complete(is_client, event.version, now)
+        elif isinstance(event, Connected):
+            if self.ice.flow is not None:
+                self._budget.validate(self.ice.flow.remote)
+            if self.srtp is None:
+                self._make_srtp(dtls)
+            self.permission = SendPermission.ALL
+            self.milestones.setdefault("dtls_connected", now)
+        elif isinstance(event, FlightAcknowledged):
+            piggyback.handle_peer_data(Evidence.DTLS_ACKNOWLEDGEMENT, now)
+        elif isinstance(event, PeerDataReceived):
+            piggyback.handle_peer_data(Evidence.APPLICATION_DATA, now)
+        elif isinstance(event, dtls_events.Terminated):
+            piggyback.handle_failed(now)
+
+    def _make_srtp(self, dtls: DtlsConnection) -> bool:
+        if dtls.srtp_profile is None:
+            return False
+        self.srtp = SrtpContext(
+            SrtpProfile(dtls.srtp_profile),
+            dtls.srtp_keying_material(),
+            dtls.role is DtlsRole.CLIENT,
+        )
+        return True
