@@ -9,6 +9,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from OpenSSL import SSL
 
 from tests.scenarios.openssl_peer import OpenSslPeer
 from tests.sim.network import LinkConfig, drop, duplicate
@@ -40,6 +41,7 @@ RSA_SUITES = {
 }
 SUITES = ECDSA_SUITES | RSA_SUITES
 LABEL = b"EXTRACTOR-dtls_srtp"
+HANDSHAKE = 22
 
 
 def rsa_identity() -> Certificate:
@@ -110,6 +112,22 @@ def test_every_suite(suite, role):
     assert (connected.version, connected.suite) == (DtlsVersion.DTLS12, suite)
     assert call.openssl.ssl.get_cipher_name() == SUITES[suite]
     call.exchange_data()
+
+
+def test_two_of_ours_take_the_newer_version():
+    """The same configuration that meets OpenSSL in 1.2 meets itself in 1.3."""
+    ends = [
+        DtlsConnection(role, DtlsConfig(), certificate=own, entropy=SeededEntropy(role.value))
+        for role, own in ((DtlsRole.CLIENT, OWN), (DtlsRole.SERVER, PEER))
+    ]
+    for end, other in zip(ends, (PEER, OWN), strict=True):
+        end.set_peer_fingerprints([("sha-256", other.fingerprint())], 0.0)
+    pair = Pair(*ends)
+    ends[0].start(pair.now)
+    pair.run(
+        until=lambda: bool(pair.client.named(Connected)) and bool(pair.server.named(Connected))
+    )
+    assert ends[0].version is ends[1].version is DtlsVersion.DTLS13
 
 
 @pytest.mark.parametrize("role", list(DtlsRole))
@@ -244,6 +262,22 @@ def test_hello_request_is_ignored():
     call.pair.run_for(1.0)
     assert len(call.pair.sent("client")) == sent
     call.exchange_data()
+
+
+def test_renegotiation_comes_to_nothing():
+    """RFC 9325 section 3.5: no renegotiation. The connection that stands is not disturbed."""
+    call = Call(DtlsRole.SERVER)
+    call.connect()
+    call.exchange_data()
+    sent = len(call.pair.sent("server"))
+    call.openssl.ssl.renegotiate()
+    with pytest.raises(SSL.WantReadError):
+        call.openssl.ssl.do_handshake()
+    call.pair.run_for(1.0)
+    answers = [step.data[0] for step in call.pair.sent("server")[sent:]]
+    assert HANDSHAKE not in answers
+    assert not call.node.named(Terminated)
+    assert call.ours.can_send
 
 
 def test_close_notify():
