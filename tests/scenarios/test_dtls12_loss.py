@@ -211,3 +211,33 @@ def test_a_ticket_that_nobody_asked_for_is_not_taken():
     talk.one.receive_datagram(record, talk.now)
     assert talk.one.discards[DtlsDiscard.MISPLACED_MESSAGE] == 1
     talk.finish_and_talk()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("offset", range(2))
+def test_a_damaged_datagram_ends_the_attempt_or_nothing(offset):
+    """Plaintext cannot tell damage from malice; it must never raise nor lead to unequal keys."""
+    for turn in range(4):
+        size = 1
+        position = offset
+        while position < size:
+            size = _handshake_with_damage(turn, position)
+            position += 7
+
+
+def _handshake_with_damage(turn: int, position: int) -> int:
+    """Flip bits of one byte in the datagram of this turn; return the datagram's size."""
+    ends = [ours(DtlsRole.CLIENT, ONE, TWO), ours(DtlsRole.SERVER, TWO, ONE)]
+    ends[0].start(0.0)
+    size = 0
+    for step in range(6):
+        for datagram in ends[step % 2].datagrams_to_send(0.0):
+            if step == turn and not size:
+                size = len(datagram)
+                damaged = bytearray(datagram)
+                damaged[position] ^= 0xA5
+                datagram = bytes(damaged)
+            ends[1 - step % 2].receive_datagram(datagram, 0.0)
+    if all(end.can_send for end in ends):
+        assert len({end.export_keying_material(LABEL, 56) for end in ends}) == 1
+    return size
