@@ -69,11 +69,23 @@ class Call:
     """One connection of ours and one of OpenSSL's, on a clean link unless told otherwise."""
 
     def __init__(
-        self, role: DtlsRole, *, own=OWN, peer=PEER, fingerprint=None, link=None, **config
+        self,
+        role: DtlsRole,
+        *,
+        own=OWN,
+        peer=PEER,
+        fingerprint=None,
+        link=None,
+        keylog=None,
+        **config,
     ):
         openssl = {key[8:]: config.pop(key) for key in list(config) if key.startswith("openssl_")}
         self.ours = DtlsConnection(
-            role, DtlsConfig(**config), certificate=own, entropy=SeededEntropy(7)
+            role,
+            DtlsConfig(**config),
+            certificate=own,
+            entropy=SeededEntropy(7),
+            keylog=keylog,
         )
         is_client = role is DtlsRole.CLIENT
         self.openssl = OpenSslPeer(server=is_client, certificate=peer, **openssl)
@@ -278,6 +290,25 @@ def test_renegotiation_comes_to_nothing():
     assert HANDSHAKE not in answers
     assert not call.node.named(Terminated)
     assert call.ours.can_send
+
+
+def test_either_side_may_be_told_not_to_ask():
+    """RFC 8827 wants both certificates, but only the server can ask."""
+    for role in DtlsRole:
+        call = Call(role, request_client_certificate=False, openssl_ask_certificate=False)
+        call.connect()
+        call.exchange_data()
+
+
+@pytest.mark.parametrize("role", list(DtlsRole))
+def test_key_log_names_the_connection_and_its_master_secret(role):
+    """RFC 9850 section 3: CLIENT_RANDOM, the random, the master secret."""
+    lines: list[str] = []
+    call = Call(role, keylog=lines.append)
+    call.connect()
+    ssl = call.openssl.ssl
+    expected = f"CLIENT_RANDOM {ssl.client_random().hex()} {ssl.master_key().hex()}\n"
+    assert lines == [expected]
 
 
 def test_close_notify():

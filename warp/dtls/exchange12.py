@@ -42,6 +42,7 @@ class Exchange12:
         self.parameters: Final[SuiteParameters] = SUITES12[suite]
         self.client_random: Final = client_random
         self.server_random: Final = server_random
+        handshake.key_log.client_random = client_random
         self.peer: PeerCertificate | None = None
         self.schedule: Schedule12 | None = None
 

@@ -149,6 +149,7 @@ def _send_flight(
     handshake.notify_negotiated(now)
     if wants_certificate:
         return AwaitCertificate(exchange, share)
+    handshake.identity.anonymous = True
     return AwaitKeyExchange(exchange, share)
 
 
