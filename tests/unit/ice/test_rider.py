@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from tests.unit.ice.helpers import (
     FLOW,
+    REMOTE,
     START,
     Diary,
     HandPeer,
     connected_agent,
     error_code,
+    host,
     make_agent,
     ready_agent,
 )
+from warp.contract import Flow
 from warp.ice import IceRole
 from warp.ice.rider import BODY_LIMIT_BYTES
 from warp.stun import MessageClass, parse_message
@@ -196,8 +199,6 @@ def test_a_path_is_told_again_when_the_selection_moves() -> None:
     diary = Diary()
     agent, _, now = connected_agent(rider=diary)
     cellular = ("198.51.100.7", 40000)
-    from tests.unit.ice.helpers import REMOTE, host
-    from warp.contract import Flow
 
     agent.add_local_candidate(host(cellular), now)
     agent.remove_local_address(FLOW.local[0], now)
