@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from warp.entropy import SeededEntropy
 from warp.errors import Discard
 from warp.rtp import RtcpDiscard, RtpSession, SenderConfig, build_rtcp, parse_rtcp
-from warp.rtp.rtcp import CongestionFeedback
+from warp.rtp.rtcp import CongestionFeedback, UnknownRtcp
 from warp.rtp.transport_feedback import (
     FeedbackDiscard,
     TransportFeedback,
@@ -26,8 +26,9 @@ def fuzz_rtcp(data: bytes) -> None:
         assert isinstance(discard.reason, RtcpDiscard)
         return
     assert len(packets) <= len(data) // 4
-    known = [p for p in packets if not isinstance(p, CongestionFeedback)]
-    assert parse_rtcp(build_rtcp(known)) == known if known else True
+    # feedback has more than one spelling, and a body that lost its padding may end inside a word
+    known = [p for p in packets if not isinstance(p, CongestionFeedback | UnknownRtcp)]
+    assert not known or parse_rtcp(build_rtcp(known)) == known
 
 
 def fuzz_rtcp_session(data: bytes) -> None:

@@ -25,7 +25,7 @@ from warp.rtp.header_extensions import (
 )
 from warp.rtp.jitter import ReorderBuffer
 from warp.rtp.opus import has_fec, has_voice, is_dtx, packet_samples, parse_opus
-from warp.rtp.packet import RtpDiscard, RtpPacket, parse_rtp
+from warp.rtp.packet import RtpDiscard, RtpPacket, is_rtcp, parse_rtp
 from warp.rtp.receiver import AudioReceiver
 from warp.rtp.reception import ReceiverStats
 from warp.rtp.red import RedBlock, build_red, parse_red
@@ -70,6 +70,7 @@ __all__ = [
     "has_fec",
     "has_voice",
     "is_dtx",
+    "is_rtcp",
     "packet_samples",
     "parse_extensions",
     "parse_opus",

@@ -18,6 +18,11 @@ class PayloadKind(enum.Enum):
     TELEPHONE_EVENT = "telephone-event"  # RFC 4733, becomes events
 
 
+def _is_payload_type(number: int) -> bool:
+    # with the marker bit, 64..95 would look like RTCP on a shared port (RFC 5761 section 4)
+    return 0 <= number <= 63 or 96 <= number <= 127
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiverConfig:
     """One media section's incoming audio."""
@@ -36,8 +41,8 @@ class ReceiverConfig:
     def __post_init__(self) -> None:
         if self.clock_rate < 1 or self.reorder_capacity < 1 or self.reorder_wait_s < 0:
             raise InvalidConfig("clock_rate and reorder_capacity are positive, waits not negative")
-        if any(not 0 <= number <= 127 for number in self.payload_kinds):
-            raise InvalidConfig("a payload type is 0..127")
+        if not all(map(_is_payload_type, self.payload_kinds)):
+            raise InvalidConfig("a payload type is 0..63 or 96..127 (RFC 5761 section 4)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +58,8 @@ class SenderConfig:
     max_payload_bytes: int = 1100  # leaves a UDP payload below 1200 with header, tag and extension
 
     def __post_init__(self) -> None:
-        if not 0 <= self.payload_type <= 127 or self.clock_rate < 1:
-            raise InvalidConfig("payload_type is 0..127, clock_rate positive")
+        if not _is_payload_type(self.payload_type) or self.clock_rate < 1:
+            raise InvalidConfig("payload_type is 0..63 or 96..127, clock_rate positive")
         # the SRTP replay window of the sending context bounds what can go out again
         if not 0 <= self.nack_history <= 512:
             raise InvalidConfig("nack_history is 0..512")

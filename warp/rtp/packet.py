@@ -131,6 +131,15 @@ def parse_rtp(data: bytes) -> RtpPacket:
     )  # fmt: skip
 
 
+def is_rtcp(data: bytes) -> bool:
+    """Tell RTCP from RTP where both share a port (RFC 5761 section 4).
+
+    Right for datagrams whose first byte says RTP (128..191, RFC 7983): the second byte of RTCP is
+    192..223, which an RTP packet could only have with a payload type of 64..95.
+    """
+    return len(data) > 1 and 192 <= data[1] <= 223
+
+
 def payload_bounds(data: bytes) -> tuple[int, int]:
     """Return where the payload starts and ends in a packet of at least 12 bytes.
 

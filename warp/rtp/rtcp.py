@@ -147,7 +147,6 @@ class Goodbye(NamedTuple):
         if self.reason:
             text = self.reason[:255]
             body += bytes((len(text),)) + text
-            body += bytes(-len(body) % 4)
         return _frame(PacketType.BYE, len(self.ssrcs), body)
 
 
@@ -271,6 +270,7 @@ def parse_rtcp(data: bytes, *, reduced_size: bool = True) -> list[RtcpPacket]:
 def _frame(packet_type: int, count: int, body: bytes) -> bytes:
     if not 0 <= count <= 31:
         raise InvalidConfig("an RTCP packet counts at most 31 items")
+    body += bytes(-len(body) % 4)
     return struct.pack("!BBH", 0x80 | count, packet_type, len(body) // 4) + body
 
 

@@ -11,7 +11,7 @@ from warp.rtp import PayloadKind, ReceiverConfig, SessionConfig
 @pytest.mark.parametrize(
     "change",
     [{"clock_rate": 0}, {"reorder_capacity": 0}, {"reorder_wait_s": -1.0},
-     {"payload_kinds": {128: PayloadKind.AUDIO}}],
+     {"payload_kinds": {128: PayloadKind.AUDIO}}, {"payload_kinds": {72: PayloadKind.AUDIO}}],
 )  # fmt: skip
 def test_receiver(change: dict[str, object]) -> None:
     with pytest.raises(InvalidConfig):

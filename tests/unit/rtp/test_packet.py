@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from warp.errors import Discard, InvalidConfig
-from warp.rtp import RtpDiscard, RtpPacket, parse_rtp
+from warp.rtp import RtpDiscard, RtpPacket, is_rtcp, parse_rtp
 
 PLAIN = bytes.fromhex("806f1234000003c0cafebabe") + b"payload"
 
@@ -96,3 +96,12 @@ def test_round_trip_keeps_every_field() -> None:
         0, 65535, 0xFFFFFFFF, 0xFFFFFFFF, b"\xff" * 200, True, (1, 2, 3), 0x1000, b"\1\2\3\4", 5
     )
     assert fields(parse_rtp(packet.serialize())) == fields(packet)
+
+
+def test_rtcp_on_the_same_port() -> None:
+    for kind in (*range(64), *range(96, 128)):
+        for marker in (False, True):
+            assert not is_rtcp(RtpPacket(kind, 1, 2, 3, marker=marker).serialize())
+    for packet_type in range(200, 208):
+        assert is_rtcp(bytes((0x80, packet_type, 0, 0)))
+    assert not is_rtcp(b"") and not is_rtcp(b"\x80")

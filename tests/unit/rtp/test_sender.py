@@ -164,9 +164,15 @@ def test_a_new_source_counts_anew() -> None:
 
 @pytest.mark.parametrize(
     "config",
-    [{"payload_type": 128}, {"clock_rate": 0}, {"nack_history": -1}, {"nack_history": 513},
-     {"mid": "ä", "extensions": IDS}],
-)  # fmt: skip
+    [
+        {"payload_type": 128},
+        {"payload_type": 95},
+        {"clock_rate": 0},
+        {"nack_history": -1},
+        {"nack_history": 513},
+        {"mid": "ä", "extensions": IDS},
+    ],
+)
 def test_configuration_is_checked(config: dict[str, object]) -> None:
     with pytest.raises(InvalidConfig):
         sender(**config)
