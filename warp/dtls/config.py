@@ -57,6 +57,9 @@ class DtlsConfig:
     require_cookie: bool = False  # ICE proves return routability; a cookie costs a round trip
     early_data: bool = False
     """As a 1.3 server, send data right after our Finished, before the client is known."""
+    min_hello: int = 0
+    """Least size of our ClientHello, by padding (RFC 7685): an address that is not validated gets
+    back at most three times what it sent, and early data has to fit beside the server's flight."""
     mtu: int = 1200  # bytes of UDP payload
     initial_rto_s: float = 0.4  # RFC 9147 section 5.8.2: for DTLS-SRTP, as long as no RTT is known
     max_rto_s: float = 10.0  # RFC 9147 allows 60 s; a call is over long before

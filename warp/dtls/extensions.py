@@ -27,6 +27,7 @@ class ExtensionType(enum.IntEnum):
     USE_SRTP = 14
     EXTENDED_MASTER_SECRET = 23
     SUPPORTED_VERSIONS = 43
+    PADDING = 21  # RFC 7685
     COOKIE = 44
     KEY_SHARE = 51
     RENEGOTIATION_INFO = 0xFF01

@@ -16,6 +16,8 @@ from warp.dtls.hello import ClientHello
 from warp.dtls.suites import SUITES12, SUITES13, DtlsVersion
 from warp.entropy import Entropy
 
+EXTENSION_HEADER: Final = 4
+
 SCHEMES13: Final = (
     SignatureScheme.ECDSA_SECP256R1_SHA256,
     SignatureScheme.ECDSA_SECP384R1_SHA384,
@@ -57,6 +59,9 @@ class ClientOffer:
             suites=_suites(config),
             extensions=_extensions(config, groups, self.shares),
         )
+        room = config.min_hello - len(self.hello.encode()) - EXTENSION_HEADER
+        if room >= 0:
+            self.hello.extensions[ExtensionType.PADDING] = bytes(room)
 
     def share_for(self, group: int) -> KeyShare | None:
         """Return our half for a group, if we sent one."""

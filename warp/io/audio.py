@@ -175,9 +175,12 @@ class AudioOut:
             self._talkspurt = False
         sent = 0
         while queue and self._next_slot <= slot and sent < _MAX_CATCH_UP and self._allowed():
-            payload, duration, free = queue.popleft()
+            payload, duration, free = queue[0]
             at = self._next_slot * SLOT_TICKS
-            peer.send_audio(payload, at, now, marker=not self._talkspurt, non_personal=free)
+            fresh = not self._talkspurt
+            if not peer.send_audio(payload, at, now, marker=fresh, non_personal=free):
+                break  # the address may not be sent more yet: the frame waits
+            queue.popleft()
             self._talkspurt = True
             self._starved = False
             self._next_slot += max(1, duration // SLOT_TICKS)

@@ -25,6 +25,7 @@ from warp.peer.local import describe
 from warp.peer.media import Media
 from warp.peer.rider import DtlsRider
 from warp.peer.signaling import Signaling
+from warp.peer.states import SendPermission
 from warp.peer.stats import transport_stats
 from warp.peer.transport import Transport
 from warp.sdp import LocalDescriptionState, Negotiated, SnapNegotiation, compare
@@ -32,6 +33,8 @@ from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
 from warp.trace import Trace
 
 MAX_UFRAGS = 4
+# RTP header, header extensions, SRTP tag
+MEDIA_OVERHEAD = 12 + 20 + 16
 
 
 class Bundle:
@@ -250,15 +253,19 @@ class Bundle:
 
     def send_audio(self, payload: bytes, timestamp: int, now: float, *, marker: bool) -> bool:
         """Packetise and protect one payload."""
-        if self.transport is None or self.media is None:
+        transport, media = self.transport, self.media
+        flow = transport.ice.flow if transport is not None else None
+        if transport is None or media is None or flow is None:
             return False
-        packet = self.media.packetize(payload, timestamp, now, marker=marker)
-        if packet is None:
+        if transport.permission is not SendPermission.ALL:
+            left = transport.rider.budget.left(flow.remote)
+            if left < len(payload) + MEDIA_OVERHEAD:
+                return False
+        packet = media.packetize(payload, timestamp, now, marker=marker)
+        if packet is None or not transport.send_media(packet, rtcp=False):
             return False
-        if self.transport.send_media(packet, rtcp=False):
-            self.transport.milestones.setdefault("first_media_sent", now)
-            return True
-        return False
+        transport.milestones.setdefault("first_media_sent", now)
+        return True
 
     def audio_received(self) -> Sequence[AudioReceived]:
         """Drain the audio that is in order."""

@@ -10,6 +10,7 @@ from warp.errors import InvalidConfig
 from warp.sctp import SctpConfig
 
 DTLS_MTU = 1200  # UDP payload, as Chromium
+MIN_HELLO = 300  # a check with it leaves a lite server room for its flight and for early media
 SPED_MTU = 900  # what fits a check (draft-hancke-webrtc-sped-00 section 6)
 _CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1, NamedGroup.SECP384R1)
 _SHARED_AT_ONCE = (NamedGroup.X25519MLKEM768, NamedGroup.X25519)  # as browsers do
@@ -60,6 +61,7 @@ class PeerConfig:
             deadline_s=self.connect_timeout_s,
             mtu=SPED_MTU if self.sped else DTLS_MTU,
             require_srtp=media,
+            min_hello=MIN_HELLO if self.sped else 0,
         )
 
     def sctp(self, remote_port: int = 5000) -> SctpConfig:

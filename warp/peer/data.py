@@ -36,6 +36,7 @@ class DataTransport:
         "_remote_init",
         "_simultaneous",
         "_started",
+        "_waits",
         "local_init",
         "milestones",
     )
@@ -55,6 +56,7 @@ class DataTransport:
         self._is_client = False
         self._agreed = False
         self._started = False
+        self._waits = False
         self.milestones: dict[str, float] = {}
 
     @property
@@ -91,11 +93,18 @@ class DataTransport:
             self._association.start_snap(self._remote_init, now)
         elif self._is_client or self._simultaneous:
             self._association.start(now)
+        else:
+            self._waits = True
         self._registry.receive(now)
 
     def receive_datagram(self, packet: bytes, now: float) -> None:
         """Take in a decrypted packet."""
         self._registry.receive_datagram(packet, now)
+        if self._waits:
+            # the peer has begun: what it sent is held by the association until we do
+            self._waits = False
+            self._association.start(now)
+            self._registry.receive(now)
 
     def datagrams_to_send(self, now: float) -> list[bytes]:
         """Drain the packets that may leave now."""
