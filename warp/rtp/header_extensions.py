@@ -35,11 +35,15 @@ class ExtensionMap(NamedTuple):
 
     @classmethod
     def from_uris(cls, ids: Mapping[str, int]) -> ExtensionMap:
-        """Pick what we know from `extmap` lines, `{uri: id}` (RFC 8285 section 5)."""
-        for uri, number in ids.items():
-            if not 1 <= number <= 255 or number == 15:
+        """Pick what we know from `extmap` lines, `{uri: id}` (RFC 8285 section 5).
+
+        Raises `InvalidConfig` when one of these has an id that no packet can carry.
+        """
+        known = {uri: ids.get(uri, 0) for uri in (MID_URI, AUDIO_LEVEL_URI, TRANSPORT_CC_URI)}
+        for uri, number in known.items():
+            if uri in ids and (not 1 <= number <= 255 or number == 15):
                 raise InvalidConfig(f"extmap id {number} of {uri} is not usable (RFC 8285)")
-        return cls(ids.get(MID_URI, 0), ids.get(AUDIO_LEVEL_URI, 0), ids.get(TRANSPORT_CC_URI, 0))
+        return cls(*known.values())
 
 
 NO_EXTENSIONS: Final = ExtensionMap()

@@ -35,6 +35,7 @@ def test_ids_come_from_the_extmap_lines() -> None:
 def test_ids_that_rfc_8285_forbids(number: int) -> None:
     with pytest.raises(InvalidConfig):
         ExtensionMap.from_uris({MID_URI: number})
+    assert ExtensionMap.from_uris({"urn:something-else": number}) == ExtensionMap()
 
 
 def test_one_byte_form() -> None:
