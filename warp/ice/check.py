@@ -58,7 +58,8 @@ class CheckRequest:
         self.controlled: int | None = None
         self.controlling: int | None = None
         self.unknown: list[int] | None = None
-        for kind, value in message.attributes:
+        # of several of one type the first counts (RFC 8489 section 14)
+        for kind, value in reversed(message.attributes):
             if kind == _USERNAME:
                 self.username = value
             elif kind == _PRIORITY:
@@ -70,7 +71,7 @@ class CheckRequest:
             elif kind == _USE_CANDIDATE:
                 self.use_candidate = True
             elif kind < _FIRST_OPTIONAL and kind not in _UNDERSTOOD:
-                self.unknown = [*(self.unknown or ()), kind]
+                self.unknown = [kind, *(self.unknown or ())]
 
 
 def has_unknown_required(message: Message) -> bool:

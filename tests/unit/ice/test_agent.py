@@ -175,6 +175,13 @@ def test_an_unknown_required_attribute_of_a_stranger_is_not_even_refused() -> No
     assert peer.ask(START, extra=[(0x7FFE, b"")], password="not-the-password-at-all-") == []
 
 
+def test_of_two_attributes_of_one_type_the_first_counts() -> None:
+    peer = HandPeer(make_agent(lite=True))
+    second = [(int(Attribute.USERNAME), b"nobody:peer")]
+    (response,) = peer.ask(START, role=IceRole.CONTROLLING, extra=second)
+    assert response.message_class is MessageClass.SUCCESS
+
+
 # -- role conflicts -------------------------------------------------------------------------------
 
 
