@@ -133,7 +133,10 @@ class Transmission:
             self._arm(now)
 
     def receive_sack(self, sack: Sack, now: float) -> bool:
-        """Take in a SACK; tell whether it brought news. Raises Discard, changing nothing then."""
+        """Take in a SACK; tell whether it shows a peer that makes progress, or may not.
+
+        Raises Discard for an absurd or outdated one, having changed nothing.
+        """
         point = self.cumulative_acked
         cumulative = extend32(sack.cumulative_tsn, point)
         if cumulative < point:
@@ -167,7 +170,8 @@ class Transmission:
             self._timers.cancel(SctpTimer.RETRANSMIT)
         elif moved:
             self._arm(now)
-        return newest > point
+        # section 6.1 rule A: a peer that keeps its window shut is alive, probes are no errors
+        return newest > point or sack.a_rwnd < congestion.mtu
 
     def handle_timeout(self, now: float) -> None:
         """T3 expired: everything in flight counts as lost (section 6.3.3, 7.2.3)."""
