@@ -13,14 +13,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from warp.datachannel.config import ChannelConfig
-from warp.datachannel.dcep import Ppid
+from warp.datachannel.payloads import encode_payload
 from warp.errors import InternalError, InvalidState, MessageTooLarge, WarpError
 
 if TYPE_CHECKING:
     from warp.datachannel.registry import ChannelRegistry
 
-# RFC 8831 section 6.6: SCTP cannot send nothing, so the empty message is one byte and its own PPID
-_EMPTY: Final = b"\0"
+# A message lives through its whole last millisecond: a lifetime of 0 still means one try, and the
+# driver may drain a little after `send`.
+_LIFETIME_STEP_S: Final = 0.001
 
 
 class ChannelState(enum.Enum):
@@ -91,7 +92,8 @@ class Channel:
         self._announces = announces
         self._ordered = config.ordered or announces
         self._max_retransmits = config.max_retransmits
-        self._lifetime_s = config.max_packet_lifetime_s
+        lifetime = config.max_packet_lifetime_s
+        self._lifetime_s = None if lifetime is None else lifetime + _LIFETIME_STEP_S
         self._threshold = 0
 
     def __repr__(self) -> str:
@@ -138,13 +140,7 @@ class Channel:
         stream_id = self.stream_id
         if self.state is not ChannelState.OPEN or stream_id is None:
             raise InvalidState(f"the channel is {self.state.value}; send needs it to be open")
-        if isinstance(data, str):
-            payload, ppid = data.encode(), Ppid.STRING
-        else:
-            payload, ppid = bytes(data), Ppid.BINARY
-        if not payload:
-            payload = _EMPTY
-            ppid = Ppid.STRING_EMPTY if ppid is Ppid.STRING else Ppid.BINARY_EMPTY
+        ppid, payload = encode_payload(data)
         owner = self._owner
         if len(payload) > owner.send_limit:
             raise MessageTooLarge(f"{len(payload)} bytes; the peer takes {owner.send_limit}")

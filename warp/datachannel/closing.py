@@ -10,21 +10,25 @@ Used by `registry`, which owns the events and the tables.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from warp.datachannel.channel import Channel
 from warp.sctp import Association
+
+_MAX_EXPECTED: Final = 1024
 
 
 class ClosingChannels:
     """Deadlines of closing channels, and refused streams that have no channel."""
 
-    __slots__ = ("_association", "_deadlines", "_refused", "_timeout_s")
+    __slots__ = ("_association", "_deadlines", "_expected", "_refused", "_timeout_s")
 
     def __init__(self, association: Association, timeout_s: float) -> None:
         self._association = association
         self._timeout_s = timeout_s
         self._deadlines: dict[Channel, float] = {}
         self._refused: set[int] = set()
+        self._expected: set[int] = set()
 
     def begin(self, channel: Channel, stream_id: int, now: float) -> None:
         """Start to close a channel that has a stream."""
@@ -39,7 +43,29 @@ class ClosingChannels:
         """Reset a stream that never became a channel (RFC 8832 section 6)."""
         if stream_id not in self._refused:
             self._refused.add(stream_id)
+            self.expect_reset(stream_id)
             self._reset(stream_id, now)
+
+    def answer(self, stream_id: int, now: float) -> None:
+        """Reset a stream without a channel because the peer did, so that its close can end.
+
+        It closed a negotiated channel that our application never created. A reset that answers
+        ours is not answered again: two sides without a channel would go on for ever.
+        """
+        if stream_id in self._expected:
+            self._expected.discard(stream_id)
+        else:
+            self.refuse(stream_id, now)
+
+    def expect_reset(self, stream_id: int) -> None:
+        """Let the next reset of a stream without a channel pass: it answers one of ours."""
+        if len(self._expected) >= _MAX_EXPECTED:
+            self._expected.clear()
+        self._expected.add(stream_id)
+
+    def note_message(self, stream_id: int) -> None:
+        """Note that the peer has a channel where we have none."""
+        self._expected.discard(stream_id)
 
     def _reset(self, stream_id: int, now: float) -> None:
         if self._association.established:  # else its end is already among its events

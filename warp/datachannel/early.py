@@ -1,10 +1,15 @@
 """Messages for streams that have no channel yet, bounded.
 
 They arrive when the peer's application created a negotiated channel before ours did, or when an
-unordered message overtook its OPEN. Used by `registry`.
+unordered message overtook its OPEN, or while the stream's old channel still waits for the answer to
+its reset. Used by `registry`.
 """
 
 from __future__ import annotations
+
+from typing import Final
+
+RESET: Final = -1  # no PPID: here the peer reset the stream
 
 
 class EarlyMessages:
@@ -27,6 +32,13 @@ class EarlyMessages:
         self._count += 1
         self._bytes += len(data)
         return True
+
+    def keep_reset(self, stream_id: int) -> None:
+        """Note that the channel whose messages are kept was closed again already."""
+        kept = self._streams.get(stream_id)
+        if kept is not None and kept[-1][0] != RESET:
+            kept.append((RESET, b""))
+            self._count += 1
 
     def take(self, stream_id: int) -> list[tuple[int, bytes]]:
         """Remove and return what was kept for a stream."""

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import enum
 from collections import Counter
-from typing import Final
 
 from warp.contract import Event
 from warp.datachannel.channel import Channel, ChannelInput, ChannelState, Reset
 from warp.datachannel.closing import ClosingChannels
 from warp.datachannel.config import ChannelConfig, RegistryConfig
 from warp.datachannel.dcep import ACK, DcepOpen, Ppid, parse_dcep
-from warp.datachannel.early import EarlyMessages
+from warp.datachannel.early import RESET, EarlyMessages
 from warp.datachannel.events import (
     BufferedAmountLow,
     ChannelAnnounced,
@@ -28,6 +27,7 @@ from warp.datachannel.events import (
     ChannelMessage,
     ChannelOpened,
 )
+from warp.datachannel.payloads import decode_payload
 from warp.datachannel.stream_ids import StreamIds
 from warp.errors import (
     Discard,
@@ -46,9 +46,6 @@ from warp.sctp import (
     Terminated,
 )
 from warp.trace import Trace
-
-_TEXT: Final = frozenset({Ppid.STRING, Ppid.STRING_PARTIAL})
-_BINARY: Final = frozenset({Ppid.BINARY, Ppid.BINARY_PARTIAL})
 
 
 class ChannelDiscard(enum.Enum):
@@ -109,9 +106,9 @@ class ChannelRegistry:
         self._early = EarlyMessages(self.config.early_messages, self.config.early_bytes)
         self._closing = ClosingChannels(association, self.config.close_timeout_s)
         self._watched: set[Channel] = set()
-        self._incoming: set[int] = set()
+        self._incoming: list[int] = []
 
-    # -- commands ------------------------------------------------------------------------------
+    # -- commands
 
     def set_dtls_role(self, is_client: bool, now: float) -> None:
         """Say which DTLS role we have: it decides the parity of our stream ids."""
@@ -176,7 +173,7 @@ class ChannelRegistry:
             self._end(channel, ChannelInput.LOST, now)
         self.association.abort(now)
 
-    # -- the verbs -----------------------------------------------------------------------------
+    # -- the verbs
 
     def receive_datagram(self, data: bytes, now: float) -> None:
         """Take in one SCTP packet. Never raises for what a peer sent."""
@@ -229,7 +226,8 @@ class ChannelRegistry:
         for stream_id, ppid, data in messages:
             self._dispatch(stream_id, ppid, data, now)
         # a stream is reset after its last message (RFC 6525 section 5.2.2)
-        for stream_id in sorted(self._incoming):
+        incoming, self._incoming = self._incoming, []
+        for stream_id in incoming:
             self._receive_reset(stream_id, now)
         if ended is not None:
             self._terminate(ended.error, now)
@@ -237,8 +235,10 @@ class ChannelRegistry:
     def _dispatch(self, stream_id: int, ppid: int, data: bytes, now: float) -> None:
         channel = self._channels.get(stream_id)
         if ppid == Ppid.DCEP:
-            if channel is not None and stream_id in self._incoming and data[:1] != ACK:
+            live = channel is not None and not channel.resets & Reset.INCOMING
+            if live and stream_id in self._incoming and data[:1] != ACK:
                 # the reset and the OPEN of the next channel came together
+                self._incoming.remove(stream_id)
                 self._receive_reset(stream_id, now)
                 channel = self._channels.get(stream_id)
             if channel is None or not channel.resets & Reset.INCOMING:
@@ -249,10 +249,11 @@ class ChannelRegistry:
             return
         # No channel yet; or the next one, whose first message overtook the peer's answer to our
         # own reset: RE-CONFIG and DATA keep no order between each other.
+        self._closing.note_message(stream_id)
         if not self._early.keep(stream_id, ppid, data):
             self._discard(ChannelDiscard.NO_CHANNEL, stream_id, now)
 
-    # -- opening -------------------------------------------------------------------------------
+    # -- opening
 
     def _establish(self, event: Established, now: float) -> None:
         self._ids.limit = min(self._ids.limit, event.outbound_streams, event.inbound_streams)
@@ -290,7 +291,10 @@ class ChannelRegistry:
 
     def _replay(self, stream_id: int, now: float) -> None:
         for ppid, data in self._early.take(stream_id):
-            self._dispatch(stream_id, ppid, data, now)
+            if ppid == RESET:
+                self._receive_reset(stream_id, now)
+            else:
+                self._dispatch(stream_id, ppid, data, now)
 
     def _send_dcep(self, stream_id: int, message: bytes, now: float) -> None:
         # RFC 8832 section 6: always reliable and ordered, whatever the channel is
@@ -337,7 +341,7 @@ class ChannelRegistry:
         self._events.append(ChannelAnnounced(channel))
         self._open(channel, now)
 
-    # -- messages ------------------------------------------------------------------------------
+    # -- messages
 
     def _receive_message(self, channel: Channel, ppid: int, data: bytes, now: float) -> None:
         stream_id = channel.stream_id or 0
@@ -350,20 +354,12 @@ class ChannelRegistry:
         if limit is not None and len(data) > limit:
             self._fail(channel, ChannelRule.MESSAGE_TOO_LARGE, "RFC 8841 section 6", now)
             return
-        value: str | bytes
-        if ppid in _BINARY:
-            value = data
-        elif ppid in _TEXT:
-            try:
-                value = data.decode()
-            except UnicodeDecodeError:
-                self._discard(ChannelDiscard.INVALID_UTF8, stream_id, now)
-                value = data.decode(errors="replace")
-        elif ppid == Ppid.STRING_EMPTY:
-            value = ""
-        elif ppid == Ppid.BINARY_EMPTY:
-            value = b""
-        else:
+        try:
+            value = decode_payload(ppid, data)
+        except UnicodeDecodeError:
+            self._discard(ChannelDiscard.INVALID_UTF8, stream_id, now)
+            value = data.decode(errors="replace")
+        if value is None:
             self._discard(ChannelDiscard.UNKNOWN_PPID, stream_id, now)
             return
         self._events.append(ChannelMessage(channel, value))
@@ -381,12 +377,12 @@ class ChannelRegistry:
             self._watched.discard(channel)
             self._events.append(BufferedAmountLow(channel))
 
-    # -- closing -------------------------------------------------------------------------------
+    # -- closing
 
     def _note_reset(self, event: StreamsReset, now: float) -> None:
         if event.incoming:
             # an empty list means every stream (RFC 6525 section 4.1)
-            self._incoming.update(event.stream_ids or self._channels)
+            self._incoming += event.stream_ids or self._channels
             return
         self._closing.forget_refused(event.stream_ids)
         for stream_id in event.stream_ids:
@@ -396,10 +392,13 @@ class ChannelRegistry:
                 self._finish(channel, now)
 
     def _receive_reset(self, stream_id: int, now: float) -> None:
-        self._incoming.discard(stream_id)
-        self._early.take(stream_id)
         channel = self._channels.get(stream_id)
+        if channel is not None and channel.resets & Reset.INCOMING:
+            self._early.keep_reset(stream_id)  # of the next channel on this stream
+            return
+        self._early.take(stream_id)
         if channel is None:
+            self._closing.answer(stream_id, now)
             return
         channel.resets |= Reset.INCOMING
         if channel.state is ChannelState.OPEN:
@@ -427,6 +426,7 @@ class ChannelRegistry:
     def _give_up(self, channel: Channel, now: float) -> None:
         if channel.stream_id is not None:
             self._ids.burn(channel.stream_id)
+            self._closing.expect_reset(channel.stream_id)
         self._end(channel, ChannelInput.GIVEN_UP, now)
 
     def _fail(self, channel: Channel, rule: ChannelRule, section: str, now: float) -> None:

@@ -88,6 +88,25 @@ def test_closing_twice_is_harmless() -> None:
     assert client.said == [ChannelClosed(ours, None)]
 
 
+def test_a_negotiated_channel_that_only_the_peer_made_can_close() -> None:
+    client, server = pair()
+    for n in range(1, 4):
+        ours = client.registry.create_channel(CONFIG, 0.0)
+        ours.send("never heard", 0.0)
+        ours.close(0.0)
+        settle(client, server)
+        assert ours.state is ChannelState.CLOSED
+        assert server.association.resets == [[6]] * n
+    assert server.said == []
+
+
+def test_resets_of_streams_that_nobody_knows_end() -> None:
+    client, server = pair()
+    client.association.happened.append(StreamsReset((8,), incoming=True))
+    settle(client, server)
+    assert len(client.association.resets) + len(server.association.resets) <= 2
+
+
 def test_dc_13_both_sides_close_at_once() -> None:
     client, server, ours, theirs = connected()
     ours.close(0.0)
@@ -249,6 +268,27 @@ def test_dc_15_the_next_channel_may_overtake_the_answer_to_our_reset() -> None:
         "ChannelClosing", "ChannelClosed", "ChannelAnnounced", "ChannelOpened", "ChannelMessage",
     ]  # fmt: skip
     assert not server.registry.discards
+
+
+def test_dc_15_the_next_channel_may_even_be_closed_before_the_answer() -> None:
+    client, server = pair()
+    client.registry.create_channel(ChannelConfig(label="first"), 0.0)
+    settle(client, server)
+    server.said.clear()
+    server.association.answers_resets = False
+    server.association.happened.append(StreamsReset((0,), incoming=True))
+    server.turn()
+    server.association.inbox.append((0, Ppid.DCEP, DcepOpen("second").to_bytes()))
+    server.association.inbox.append((0, Ppid.STRING, b"new"))
+    server.association.happened.append(StreamsReset((0,), incoming=True))
+    server.turn()
+    server.association.happened.append(StreamsReset((0,), incoming=False))
+    server.turn()
+    assert server.names() == [
+        "ChannelClosing", "ChannelClosed",
+        "ChannelAnnounced", "ChannelOpened", "ChannelMessage", "ChannelClosing",
+    ]  # fmt: skip
+    assert server.association.resets == [[0], [0]]
 
 
 def test_dc_15_the_same_id_serves_a_thousand_times() -> None:
