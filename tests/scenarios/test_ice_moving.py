@@ -94,6 +94,23 @@ def test_from_wifi_to_cellular(lite: bool) -> None:
     assert len(call.client.named(PairSelected)) == 2
 
 
+def test_a_controlled_client_moves_and_the_server_follows() -> None:
+    """Only the server may nominate: it finds the old path dead and the new one answering."""
+    call = IceCall(roles=(IceRole.CONTROLLED, IceRole.CONTROLLING)).connect()
+    call.run_for(10)
+    call.network.attach("client", CELLULAR)
+    call.network.attach("nobody", CLIENT)
+    moved = call.now
+    call.alice.add_local_candidate(host_candidate(CELLULAR), moved)
+    call.alice.remove_local_address(CLIENT[0], moved)
+    assert call.run(until=lambda: call.alice.flow == Flow(CELLULAR, SERVER), timeout_s=1)
+    assert call.run(until=lambda: call.bob.flow == Flow(SERVER, CELLULAR), timeout_s=5)
+    assert call.now - moved < 1.5
+    assert call.run(until=call.both_selected, timeout_s=1)
+    call.run_for(60)
+    assert call.alice.state is call.bob.state is IceState.COMPLETED
+
+
 @pytest.mark.parametrize("lite", [False, True])
 def test_wifi_dies_without_notice_and_cellular_was_ready(lite: bool) -> None:
     """Nobody tells the client; unanswered consent checks do."""

@@ -71,12 +71,12 @@ class IceAgent:
     def flow(self) -> Flow | None:
         """Where to send now: the selected pair, else a valid one, else the flow of the last
         authenticated request, else None. While restarting: the earlier generation's, if alive."""
-        return self._generations.flow
+        return self._generations.in_use.paths.flow
 
     @property
     def is_validated(self) -> bool:
         """Whether a check of ours was answered on the path in use (lite: a request came)."""
-        return self._generations.current.paths.is_validated
+        return self._generations.in_use.paths.is_validated
 
     @property
     def selected_flow(self) -> Flow | None:
@@ -86,7 +86,7 @@ class IceAgent:
     @property
     def rtt_s(self) -> float | None:
         """Smoothed round-trip time of the path in use; None before an answer, and when lite."""
-        return self._generations.rtt_s
+        return self._generations.in_use.paths.rtt_s
 
     @property
     def role(self) -> IceRole:

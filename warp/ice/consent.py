@@ -48,10 +48,10 @@ class ConsentSchedule:
         self._next_at = now + min(doubled, max(_PROBE_MAX_S, patience))
         self.misses += 1
 
-    def check_now(self, now: float) -> None:
-        """Ask at once: the path in use has just changed."""
+    def check_at(self, moment: float) -> None:
+        """Ask at this moment: the path in use has changed, or is in doubt."""
         self.misses = 0
-        self._next_at = now
+        self._next_at = moment
 
     def stop(self) -> None:
         """No path is in use."""

@@ -6,7 +6,6 @@ checks until the new one has selected a pair.
 
 from __future__ import annotations
 
-from warp.contract import Flow
 from warp.errors import Discard, InternalError
 from warp.ice.check import has_unknown_required
 from warp.ice.checks_full import FullChecks
@@ -48,22 +47,14 @@ class Generations:
         return self.current, self.previous
 
     @property
-    def flow(self) -> Flow | None:
-        """Where to send: the earlier generation's flow as long as it is in use and alive."""
+    def in_use(self) -> Generation:
+        """Whose path carries media: the earlier one's as long as it is selected and alive."""
         previous = self.previous
-        if previous is not None and previous.paths.flow is not None:
-            current = self.current.paths.flow
-            if current is None or previous.paths.status() is not PathStatus.QUIET:
-                return previous.paths.flow
-        return self.current.paths.flow
-
-    @property
-    def rtt_s(self) -> float | None:
-        """Smoothed round-trip time of the path in use."""
-        rtt_s = self.current.paths.rtt_s
-        if rtt_s is None and self.previous is not None:
-            return self.previous.paths.rtt_s
-        return rtt_s
+        if previous is None or previous.paths.flow is None:
+            return self.current
+        if self.current.paths.flow is None or previous.paths.status() is not PathStatus.QUIET:
+            return previous
+        return self.current
 
     def restart(self, local: IceCredentials) -> None:
         """Begin another; of several unfinished restarts only the last one counts."""

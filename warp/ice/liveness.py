@@ -49,7 +49,7 @@ class Liveness:
         if heard_at >= now:
             self._consent.note_answer(now)
         else:
-            self._consent.check_now(now)
+            self._consent.check_at(now)
         self._arm_consent(now)
         quiet_at = max(heard_at + self._config.disconnected_after_s, now + _GRACE_S)
         timers.arm(PathTimer.SILENCE, quiet_at)
@@ -73,11 +73,12 @@ class Liveness:
 
     def doubt(self, now: float) -> None:
         """The peer speaks elsewhere: ask on the path in use whether it lives."""
-        active = self.active
-        if active is None or self._consent.misses:
+        active, due = self.active, self._consent.next_at
+        if active is None or due is None or self._consent.misses:
             return
-        if active.checked_at is None or now >= active.checked_at + _DOUBT_SPACING_S:
-            self._consent.check_now(now)
+        at = now if active.checked_at is None else max(now, active.checked_at + _DOUBT_SPACING_S)
+        if at < due:
+            self._consent.check_at(at)
             self._arm_consent(now)
 
     def _arm_consent(self, now: float) -> None:

@@ -51,6 +51,7 @@ def test_media_stays_on_the_earlier_path_until_another_is_selected() -> None:
     assert agent.state is IceState.CHECKING
     assert agent.flow == FLOW
     assert agent.selected_flow is None
+    assert agent.is_validated
     assert agent.rtt_s is not None
     agent.set_remote_credentials(THEIRS_NEXT, now)
     agent.add_remote_candidate(host(MOVED.remote), now)
