@@ -211,7 +211,7 @@ def test_an_answer_with_an_unknown_optional_attribute_counts() -> None:
 
 def test_the_mapped_address_is_recorded() -> None:
     agent, _, _ = connected_agent()
-    pair = agent._generations.current.paths.checklist.pairs[FLOW]  # type: ignore[attr-defined]
+    pair = agent._generations.current.paths.checklist.pairs[FLOW]
     assert pair.mapped_address == LOCAL
 
 

@@ -166,7 +166,7 @@ def test_remembered_flows_are_bounded_and_the_selected_one_stays() -> None:
         ask(peer, START + 0.01 * port, flow=Flow(LOCAL, ("203.0.113.1", port)))
     assert peer.agent.flow == FLOW
     paths = peer.agent._generations.current.paths
-    assert len(paths._paths) == 4  # type: ignore[attr-defined]
+    assert len(paths._paths) == 4
 
 
 def test_an_address_that_goes_away_takes_its_flows_along() -> None:
