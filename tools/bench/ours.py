@@ -53,7 +53,8 @@ class OurParty(Party):
         """Begin a session and return its offer."""
         loop = asyncio.get_running_loop()
         offer: asyncio.Future[str] = loop.create_future()
-        answer = self._answers[session] = loop.create_future()
+        answer: asyncio.Future[str] = loop.create_future()
+        self._answers[session] = answer
 
         async def signal(sdp: str) -> str:
             offer.set_result(sdp)

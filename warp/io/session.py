@@ -46,7 +46,7 @@ class Session:
         self.peer = peer
         self.answer = ""
         self.deadline: float | None = None
-        self.touched = False
+        self.touched = 0
         self.routes: list[tuple[Port, RawAddress]] = []
         self._owner = owner
         self._channels: dict[int, Channel] = {}

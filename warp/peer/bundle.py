@@ -245,11 +245,15 @@ class Bundle:
     def receive_media(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> None:
         """Take in an SRTP or SRTCP packet."""
         transport, media = self.transport, self.media
-        if transport is None or media is None:
+        if transport is None or media is None or media.session is None:
             return
         packet = transport.unprotect(data, flow, now, rtcp=rtcp)
-        if packet is not None:
-            media.receive(packet, now, rtcp=rtcp)
+        if packet is None:
+            return
+        if rtcp:
+            media.session.receive_rtcp(packet, now)
+        else:
+            media.session.router.receive(packet, now)
 
     def send_audio(self, payload: bytes, timestamp: int, now: float, *, marker: bool) -> bool:
         """Packetise and protect one payload."""
@@ -293,6 +297,10 @@ class Bundle:
                 transport.send_media(packet, rtcp=rtcp)
         return transport.datagrams_to_send(now)
 
+    def media_to_send(self) -> list[Datagram]:
+        """Drain the media that is queued."""
+        return self.transport.media_to_send() if self.transport is not None else []
+
     # -- time ---------------------------------------------------------------------------------
 
     def get_timer(self) -> float | None:
@@ -303,6 +311,10 @@ class Bundle:
         if self.media is not None:
             due.append(self.media.get_timer())
         return min((deadline for deadline in due if deadline is not None), default=None)
+
+    def get_media_timer(self) -> float | None:
+        """Return the media's next deadline."""
+        return self.media.get_timer() if self.media is not None else None
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""

@@ -197,6 +197,23 @@ class PeerConnection:
             sent[1] += len(data)
         return out
 
+    def media_to_send(self) -> list[Datagram]:
+        """Drain only the media that `send_audio` has queued: a part of `datagrams_to_send`.
+
+        For a pump that knows that nothing else has happened: receiving media and sending audio
+        make nothing else leave at once.
+        """
+        out = self._bundle.media_to_send()
+        sent = self._sent
+        for data, _ in out:
+            sent[0] += 1
+            sent[1] += len(data)
+        return out
+
+    def get_media_timer(self) -> float | None:
+        """Return the media's own deadline: the only one that receiving media can move. Pure."""
+        return self._bundle.get_media_timer()
+
     def get_timer(self) -> float | None:
         """Return the earliest deadline of all organs. Pure."""
         if self.state in ENDED:

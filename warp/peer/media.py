@@ -127,15 +127,6 @@ class Media:
             return sender.packetize(payload, timestamp, now, marker=marker)
         return None
 
-    def receive(self, packet: bytes, now: float, *, rtcp: bool) -> None:
-        """Take in an unprotected packet."""
-        if self.session is None:
-            return
-        if rtcp:
-            self.session.receive_rtcp(packet, now)
-        else:
-            self.session.router.receive(packet, now)
-
     def received(self) -> list[AudioReceived]:
         """Drain the frames that are in order, by section."""
         out = []

@@ -4,8 +4,7 @@
                       └▶ DtlsRider ─▶ DtlsConnection ─┬▶ application data (SCTP)
     DTLS ─────────────▶ DtlsRider                     └▶ keys ─▶ SrtpContext ◀─▶ RTP, RTCP
 
-This module introduces them to each other and holds no protocol state of its own. Called by
-`warp.peer.connection`.
+It introduces them to each other and holds no protocol state. Called by `warp.peer.bundle`.
 """
 
 from __future__ import annotations
@@ -138,8 +137,7 @@ class Transport:
         flow, srtp = self.ice.flow, self.srtp
         if flow is None or srtp is None:
             return False
-        data = srtp.protect_rtcp(packet) if rtcp else srtp.protect_rtp(packet)
-        self._out.append((data, flow))
+        self._out.append((srtp.protect_rtcp(packet) if rtcp else srtp.protect_rtp(packet), flow))
         return True
 
     def datagrams_to_send(self, now: float) -> list[Datagram]:
@@ -156,9 +154,15 @@ class Transport:
             if flow is not None:
                 direct += dtls.datagrams_to_send(now)
                 out += [(data, flow) for data in direct if free or self._may_leave(data, flow)]
-        if self._out:
-            media, self._out = self._out, []
-            out += [item for item in media if free or self._may_leave(*item)]
+        return out + self.media_to_send()
+
+    def media_to_send(self) -> list[Datagram]:
+        """Drain the media that is queued."""
+        out = self._out
+        if out:
+            self._out = []
+            if self.permission is not SendPermission.ALL:
+                out = [item for item in out if self._may_leave(*item)]
         return out
 
     def _may_leave(self, data: bytes, flow: Flow) -> bool:
