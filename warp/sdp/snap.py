@@ -36,18 +36,14 @@ class SnapInput(enum.Enum):
 
     AGREED = "both sides signalled a chunk"
     NOT_AGREED = "one side did not"
-    ROLLED_BACK = "the offer was withdrawn"
 
 
 TRANSITIONS: Final[Mapping[tuple[SnapMode, SnapInput], SnapMode]] = {
     (SnapMode.UNDECIDED, SnapInput.AGREED): SnapMode.SNAP,
     (SnapMode.UNDECIDED, SnapInput.NOT_AGREED): SnapMode.CLASSIC,
-    (SnapMode.UNDECIDED, SnapInput.ROLLED_BACK): SnapMode.UNDECIDED,
     (SnapMode.SNAP, SnapInput.AGREED): SnapMode.SNAP,
-    (SnapMode.SNAP, SnapInput.ROLLED_BACK): SnapMode.SNAP,
     (SnapMode.CLASSIC, SnapInput.AGREED): SnapMode.CLASSIC,
     (SnapMode.CLASSIC, SnapInput.NOT_AGREED): SnapMode.CLASSIC,
-    (SnapMode.CLASSIC, SnapInput.ROLLED_BACK): SnapMode.CLASSIC,
 }
 
 
@@ -57,9 +53,12 @@ def is_echo(local: bytes, remote: bytes) -> bool:
 
 
 class SnapNegotiation:
-    """The state of one generation. `local` is our INIT chunk, or None when SNAP is not wanted."""
+    """The state of one generation. `local` is our INIT chunk, or None when SNAP is not wanted.
 
-    __slots__ = ("_heard", "_offered", "local", "mode", "remote")
+    Only descriptions with a live data-channel section have a say: do not call it for others.
+    """
+
+    __slots__ = ("_before", "_heard", "_offered", "local", "mode", "remote")
 
     def __init__(self, local: bytes | None) -> None:
         self.local = local
@@ -67,14 +66,17 @@ class SnapNegotiation:
         self.mode = SnapMode.UNDECIDED if local is not None else SnapMode.CLASSIC
         self._offered = False
         self._heard: bytes | None = None
+        self._before: tuple[SnapMode, bytes | None] = (self.mode, None)
 
     def chunk_to_offer(self) -> bytes | None:
         """Return what our offer carries: always the same chunk, or None once classic."""
+        self._before = (self.mode, self.remote)
         self._offered = self.mode is not SnapMode.CLASSIC
         return self.local if self._offered else None
 
     def receive_offer(self, remote: bytes | None) -> None:
         """Take in the peer's offer. Raises `SdpError` when a SNAP association would change."""
+        self._before = (self.mode, self.remote)
         self._heard = self._usable(remote)
         self._check_unchanged()
 
@@ -96,10 +98,10 @@ class SnapNegotiation:
         self._decide()
 
     def rollback(self) -> None:
-        """Forget an offer that was not answered; our chunk stays good for the next one."""
+        """Forget the last offer and what its answer decided; our chunk is good for the next one."""
         self._offered = False
         self._heard = None
-        self._become(SnapInput.ROLLED_BACK)
+        self.mode, self.remote = self._before
 
     def check_local(self, written: bytes | None) -> None:
         """Raise `SdpError` unless a local description carries our chunk or none."""

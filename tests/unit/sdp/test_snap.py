@@ -149,16 +149,28 @@ def test_snap_34_a_remote_offer_can_be_rolled_back() -> None:
     snap = SnapNegotiation(OWN_INIT)
     snap.receive_offer(PEER_INIT)
     snap.rollback()
+    assert snap.mode is SnapMode.UNDECIDED
     assert snap.chunk_to_answer() is None
+
+
+@pytest.mark.parametrize("offered", [PEER_INIT, None], ids=["agreed", "not agreed"])
+def test_snap_34_a_made_answer_is_undone_with_its_offer(offered: bytes | None) -> None:
+    snap = SnapNegotiation(OWN_INIT)
+    snap.receive_offer(offered)
+    snap.chunk_to_answer()
+    assert snap.mode is not SnapMode.UNDECIDED
+    snap.rollback()
+    assert (snap.mode, snap.remote) == (SnapMode.UNDECIDED, None)
+    snap.receive_offer(OTHER_INIT)
+    assert snap.chunk_to_answer() == OWN_INIT and snap.remote == OTHER_INIT
 
 
 def test_an_impossible_input_is_our_own_mistake() -> None:
     snap = offerer(PEER_INIT)
-    snap.remote = None
+    snap.receive_offer(PEER_INIT)
+    snap._heard = None
     with pytest.raises(InvalidState):
-        snap.receive_offer(None)
-        snap.mode = SnapMode.SNAP
-        snap._become(SnapInput.NOT_AGREED)
+        snap._decide()
 
 
 def test_snap_28_an_ice_restart_keeps_the_chunk() -> None:
