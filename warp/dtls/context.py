@@ -44,9 +44,13 @@ class Outbox:
 
     def drain(self) -> list[bytes]:
         """Return everything, flights first: data may depend on them, never the reverse."""
+        if not self.flight:
+            out, self.other = self.other, []
+            return out
         out = self.flight + self.other
         self.flight.clear()
         self.other.clear()
+        self.new_flight = False
         return out
 
     def take_flight(self) -> tuple[list[bytes], bool]:

@@ -188,10 +188,10 @@ class HandshakeDriver:
         in_handshake = not handshake.outcome.completed
         generation = handshake.flight.generation
         epoch = self.awaiting.awaited_epoch()
-        undecided = handshake.outcome.version is None and self._forgiving
         try:
             following = self.awaiting.accept(message, now)
         except HandshakeFault as fault:
+            undecided = handshake.outcome.version is None and self._forgiving
             if undecided and fault.alert is Alert.DECODE_ERROR:
                 # damaged, or forged: the real hello is still to come
                 self._reassembler.wait_again()
@@ -206,6 +206,6 @@ class HandshakeDriver:
             # the first message of the answer acknowledges our flight (section 7.1)
             handshake.flight.begin()
         if following.awaited_epoch() > epoch:
-            self._reassembler.enter_epoch(following.epoch)
+            self._reassembler.enter_epoch(following.awaited_epoch())
         self.awaiting = following
         return True

@@ -137,7 +137,7 @@ class Intake:
             raise Discard(DtlsDiscard.UNKNOWN_TYPE)
         keys = self._epochs.read_by_bits(first & 3)
         if keys is None:
-            if first & 3 < 2:  # a first epoch of the handshake is 2 or 3
+            if (first & 3) < 2:  # a first epoch of the handshake is 2 or 3
                 raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
             self._hold(data[start:end])
         return self._decrypt(keys, data, start, end)

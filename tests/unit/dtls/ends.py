@@ -8,7 +8,7 @@ from warp.crypto import Certificate, NamedGroup
 from warp.dtls import DtlsConfig, DtlsConnection, DtlsRole, DtlsState, DtlsVersion, Terminated
 from warp.dtls.faults import Alert
 from warp.dtls.handshake import Handshake
-from warp.dtls.records import ACK, ALERT, HANDSHAKE
+from warp.dtls.records import ALERT
 from warp.entropy import SeededEntropy
 
 CLIENT_CERTIFICATE = Certificate.generate(SeededEntropy("client"), 1.7e9)
@@ -140,6 +140,3 @@ def tamper(
         original(self, message_type, body, epoch)
 
     monkeypatch.setattr(Handshake, "send_message", send_message)
-
-
-__all__ = ["ACK", "ALERT", "HANDSHAKE"]
