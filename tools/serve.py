@@ -77,16 +77,18 @@ async def serve(config: ServeConfig, say: Say) -> None:
         await server.close()
         raise
     port = web.sockets[0].getsockname()[1]
+    # whoever reads that the server is there may end it at once
+    interruption = _listen_for_interruption()
     say(f"echo at http://{config.host}:{port} (Ctrl-C ends it)")
     async with web:
-        await _interrupted()
+        await interruption.wait()
     await server.close()
 
 
-async def _interrupted() -> None:
+def _listen_for_interruption() -> asyncio.Event:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         with contextlib.suppress(NotImplementedError):
             loop.add_signal_handler(number, stop.set)
-    await stop.wait()
+    return stop
