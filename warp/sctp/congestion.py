@@ -97,6 +97,7 @@ class CongestionControl:
             self.cwnd = max(self.cwnd >> min(max(idle_rtos, 0), 32), self._restart)
 
     def handle_sent(self, packets: int, now: float) -> None:
-        """So many packets with new data have left."""
-        self.last_sent_at = now
+        """A send opportunity is over; so many packets with new data have left in it."""
+        if packets:
+            self.last_sent_at = now
         self.burst = min(max(self.burst - packets, 0), self._max_burst)

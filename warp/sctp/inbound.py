@@ -319,18 +319,18 @@ class Inbound:
     def _check_room(self, wire: int) -> None:
         """Take only what moves the cumulative point when full: it alone can free memory.
 
-        The sender is told at once: a silent drop of the last chunk would wedge both ends.
+        The sender is told at once, taken or not: silence about the last chunk would wedge both.
         """
         charge = self.charge
         tracker = self.tracker
         if charge < self._limit:
-            self._full = False
-        elif charge >= 2 * self._limit and not self._order.ready:
+            return
+        tracker.immediate = True
+        if charge >= 2 * self._limit and not self._order.ready:
             raise PeerMisbehaved(
                 SctpRule.RECEIVE_WINDOW_IGNORED, "RFC 9260 section 6.1", f"{charge} bytes"
             )
-        elif charge >= 2 * self._limit or wire != (tracker.cumulative + 1) & MASK32:
-            tracker.immediate = True
+        if charge >= 2 * self._limit or wire != (tracker.cumulative + 1) & MASK32:
             raise Discard(SctpDiscard.NO_ROOM)
 
     def _receive_odd(

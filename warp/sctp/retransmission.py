@@ -121,8 +121,8 @@ class Transmission:
         """Put everything that may leave now into the outbox, old TSNs first."""
         if self._losses.lost:
             self._resend(outbox, now)
-        if self._queue.messages:
-            self._send_new(outbox, now)
+        packets = self._send_new(outbox, now) if self._queue.messages else 0
+        self.congestion.handle_sent(packets, now)
         abandonment = self.abandonment
         if abandonment is not None and not abandonment.is_empty:
             self._advance(abandonment)
@@ -223,7 +223,8 @@ class Transmission:
         self.abandonment.note(message)
         return True
 
-    def _send_new(self, outbox: Outbox, now: float) -> None:
+    def _send_new(self, outbox: Outbox, now: float) -> int:
+        """Send what the windows allow; return how many packets that made."""
         queue, congestion = self._queue, self.congestion
         if not self.flight_size:
             congestion.begin_flight(self._rto.current_s, now)
@@ -233,7 +234,7 @@ class Transmission:
         packets = outbox.packets
         before = len(packets)
         last = before + congestion.burst
-        sent = False
+        sent = 0
         while (message := queue.peek()) is not None and len(packets) < last:
             if message.expires_at is not None and now >= message.expires_at:
                 if not self.abandon(message):
@@ -259,12 +260,10 @@ class Transmission:
             self._in_flight += 1
             window -= length
             outbox.add(fragment.chunk)
-            sent = True
+            sent = 1
             if self._timed is None:
                 self._timed = (tsn, now)
-        if sent:
-            open_bundle = outbox.size > COMMON_HEADER_SIZE
-            congestion.handle_sent(len(packets) - before + open_bundle, now)
+        return len(packets) - before + (sent and outbox.size > COMMON_HEADER_SIZE)
 
     def _resend(self, outbox: Outbox, now: float) -> None:
         lost, congestion = self._losses.lost, self.congestion

@@ -95,6 +95,9 @@ def test_bursts_are_counted_per_sack() -> None:
     assert window.burst == 13
     window.handle_sent(2, 0.0)
     assert window.burst == 4  # no saving up
+    window.receive_sack()
+    window.handle_sent(0, 0.0)
+    assert window.burst == 4
     window.handle_sent(9, 0.0)
     assert window.burst == 0
     window.begin_flight(0.2, 0.0)

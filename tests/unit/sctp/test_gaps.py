@@ -34,6 +34,7 @@ def test_the_last_possible_offset() -> None:
     assert tidy_gaps(0, [(2, 65535)], 70_000) == [(2, 65535)]
 
 
+@pytest.mark.slow
 @given(st.sets(st.integers(1, 60)), st.sets(st.integers(1, 60)))
 def test_difference(known: set[int], now: set[int]) -> None:
     new = list(new_ranges(ranges_of(known), ranges_of(now)))

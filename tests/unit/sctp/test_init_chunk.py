@@ -53,6 +53,7 @@ def test_generated_parameters_follow_the_config(interleaving: bool, zero: bool) 
     assert init.capabilities == (True, True, interleaving, zero)
 
 
+@pytest.mark.slow
 def test_generated_values_differ() -> None:
     entropy = SystemEntropy()
     made = [local_init(SctpConfig(), entropy) for _ in range(10_000)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from itertools import permutations
-from typing import Any
 
 import pytest
 
@@ -155,7 +154,7 @@ def test_purge_of_streams() -> None:
     assert assembler.charge == 0
 
 
-def work(act: Callable[[], Any]) -> int:
+def work(act: Callable[[int], None], size: int) -> int:
     """How many Python and C functions run: a measure of work that no busy machine disturbs."""
     count = 0
 
@@ -166,7 +165,7 @@ def work(act: Callable[[], Any]) -> int:
     before = sys.getprofile()
     sys.setprofile(profile)
     try:
-        act()
+        act(size)
     finally:
         sys.setprofile(before)
     return count
@@ -199,5 +198,5 @@ def test_work_grows_with_the_message_and_no_faster(order: str) -> None:
         assert done == (51, b"x" * count)
 
     for assemble in (data, i_data):
-        small, large = work(lambda: assemble(500)), work(lambda: assemble(8000))
+        small, large = work(assemble, 500), work(assemble, 8000)
         assert large <= 20 * small
