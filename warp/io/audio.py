@@ -188,7 +188,7 @@ class AudioOut:
             self._played_ticks += duration
             sent += 1
         if sent:
-            self._session.driver.flush_media(self._session)
+            self._session.driver.send_media(self._session)
         if not queue:
             self._starved = True
         elif self._allowed():

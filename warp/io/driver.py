@@ -166,15 +166,18 @@ class Driver:
 
     def flush_media(self, session: Driven) -> None:
         """Send the media of a session and hand on what it heard: all that media can change."""
-        peer = session.peer
-        for data, flow in peer.media_to_send():
+        self.send_media(session)
+        session.receive_events(self.loop.time())
+        deadline = session.peer.get_media_timer()
+        if deadline is not None and (session.deadline is None or deadline < session.deadline):
+            self._wake_session(session, deadline)
+
+    def send_media(self, session: Driven) -> None:
+        """Send the audio that a session has queued, and nothing else."""
+        for data, flow in session.peer.media_to_send():
             port = self.ports.get(flow.local)
             if port is not None:
                 port.sock.send(data, flow.remote)
-        session.receive_events(self.loop.time())
-        deadline = peer.get_media_timer()
-        if deadline is not None and (session.deadline is None or deadline < session.deadline):
-            self._wake_session(session, deadline)
 
     def _wake_session(self, session: Driven, deadline: float) -> None:
         session.deadline = deadline

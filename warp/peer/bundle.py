@@ -255,21 +255,36 @@ class Bundle:
         else:
             media.session.router.receive(packet, now)
 
-    def send_audio(self, payload: bytes, timestamp: int, now: float, *, marker: bool) -> bool:
-        """Packetise and protect one payload."""
+    def send_audio(
+        self, payload: bytes, timestamp: int, now: float, *, marker: bool, non_personal: bool
+    ) -> bool:
+        """Packetise and protect one payload, if whoever may hear us now may hear it."""
         transport, media = self.transport, self.media
+        if transport is None or media is None:
+            return False
+        if transport.permission is not SendPermission.ALL and not (
+            non_personal
+            and transport.permission is SendPermission.NON_PERSONAL
+            and self._has_credit(len(payload) + MEDIA_OVERHEAD)
+        ):
+            return False
+        sender = media.sender
+        if sender is None:
+            return False
+        packet = sender.packetize(payload, timestamp, now, marker=marker)
+        if "first_media_sent" not in transport.milestones:
+            transport.milestones["first_media_sent"] = now
+        return transport.send_media(packet, rtcp=False)
+
+    def _has_credit(self, size: int) -> bool:
+        """Whether an address that is not validated may be sent `size` more bytes."""
+        transport = self.transport
         flow = transport.ice.flow if transport is not None else None
-        if transport is None or media is None or flow is None:
-            return False
-        if transport.permission is not SendPermission.ALL:
-            left = transport.rider.budget.left(flow.remote)
-            if left < len(payload) + MEDIA_OVERHEAD:
-                return False
-        packet = media.packetize(payload, timestamp, now, marker=marker)
-        if packet is None or not transport.send_media(packet, rtcp=False):
-            return False
-        transport.milestones.setdefault("first_media_sent", now)
-        return True
+        return (
+            transport is not None
+            and flow is not None
+            and transport.rider.budget.left(flow.remote) >= size
+        )
 
     def audio_received(self) -> Sequence[AudioReceived]:
         """Drain the audio that is in order."""
@@ -340,7 +355,9 @@ class Bundle:
             transport.dtls.close(now)
 
     def end(self, now: float) -> list[Event]:
-        """Close the channels and return their last events."""
+        """Close the channels and return their last events; nothing is said any more."""
+        if self.transport is not None:
+            self.transport.permission = SendPermission.NONE
         self.data.close(now)
         return self.data.events(now)
 

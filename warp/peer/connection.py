@@ -130,9 +130,7 @@ class PeerConnection:
     def media_permission(self) -> SendPermission:
         """Which audio may leave now."""
         transport = self._bundle.transport
-        if transport is None or self._bundle.media is None or self.state in ENDED:
-            return SendPermission.NONE
-        return transport.permission
+        return SendPermission.NONE if transport is None else transport.permission
 
     def send_audio(
         self,
@@ -147,10 +145,9 @@ class PeerConnection:
 
         Returns False, and sends nothing, unless `media_permission` allows it.
         """
-        needed = SendPermission.NON_PERSONAL if non_personal else SendPermission.ALL
-        if self.media_permission < needed:
-            return False
-        return self._bundle.send_audio(payload, timestamp, now, marker=marker)
+        return self._bundle.send_audio(
+            payload, timestamp, now, marker=marker, non_personal=non_personal
+        )
 
     def create_channel(self, config: ChannelConfig, now: float) -> Channel:
         """Open a data channel, negotiated or by DCEP; it opens when SCTP is up."""

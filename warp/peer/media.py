@@ -48,6 +48,7 @@ class Media:
         "_ssrc",
         "_trace",
         "milestones",
+        "sender",
         "session",
     )
 
@@ -60,6 +61,7 @@ class Media:
         self._cname = base64.b64encode(entropy.random_bytes(12)).decode("ascii")
         self._senders: dict[str, AudioSender] = {}
         self._receivers: dict[str, AudioReceiver] = {}
+        self.sender: AudioSender | None = None
         self.session: RtpSession | None = None
         self.milestones: dict[str, float] = {}
 
@@ -89,6 +91,7 @@ class Media:
         ]:
             session.router.remove_receiver(mid)
             del self._receivers[mid]
+        self.sender = next(iter(self._senders.values()), None)
 
     def _make_session(self, first: AudioParameters) -> RtpSession:
         ids = {extension.uri: extension.id for extension in first.extensions}
@@ -118,14 +121,6 @@ class Media:
         """Media can flow: begin to report."""
         if self.session is not None:
             self.session.start(now)
-
-    def packetize(
-        self, payload: bytes, timestamp: int, now: float, *, marker: bool
-    ) -> bytes | None:
-        """Return the packet of one payload on the first section that sends; None without one."""
-        for sender in self._senders.values():
-            return sender.packetize(payload, timestamp, now, marker=marker)
-        return None
 
     def received(self) -> list[AudioReceived]:
         """Drain the frames that are in order, by section."""

@@ -44,14 +44,15 @@ class RtpRouter:
     """The table of one transport. `feedback` logs transport-wide numbers when negotiated."""
 
     __slots__ = (
-        "_by_mid", "_by_ssrc", "_hints", "_ids", "_max_sources", "collision", "discards",
-        "feedback", "own_sources",
+        "_by_mid", "_by_ssrc", "_hints", "_ids", "_max_sources", "_sections", "collision",
+        "discards", "feedback", "own_sources",
     )  # fmt: skip
 
     def __init__(self, extensions: ExtensionMap, *, max_sources: int = 16) -> None:
         self._ids = extensions
         self._max_sources = max_sources
         self._by_mid: dict[str, AudioReceiver] = {}
+        self._sections: tuple[AudioReceiver, ...] = ()
         self._by_ssrc: dict[int, Route] = {}
         self._hints: dict[int, str] = {}
         self.own_sources: set[int] = set()
@@ -67,16 +68,18 @@ class RtpRouter:
         if mid in self._by_mid:
             raise InvalidConfig(f"mid {mid!r} has a receiver already")
         self._by_mid[mid] = receiver
+        self._sections = tuple(self._by_mid.values())
 
     def remove_receiver(self, mid: str) -> None:
         """Take a media section away; its packets are discarded from now on."""
         receiver = self._by_mid.pop(mid, None)
+        self._sections = tuple(self._by_mid.values())
         for ssrc in [s for s, route in self._by_ssrc.items() if route.receiver is receiver]:
             del self._by_ssrc[ssrc]
 
-    def receivers(self) -> list[AudioReceiver]:
+    def receivers(self) -> tuple[AudioReceiver, ...]:
         """Return the media sections in the order in which they were added."""
-        return list(self._by_mid.values())
+        return self._sections
 
     def receiver_of(self, ssrc: int) -> AudioReceiver | None:
         """Return the section that hears this source now, or None."""
