@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -22,6 +23,8 @@ from warp.datachannel import (
     ChannelMessage,
     ChannelState,
 )
+
+pytestmark = pytest.mark.slow
 
 SIDES = st.sampled_from([0, 1])
 

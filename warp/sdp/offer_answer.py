@@ -37,6 +37,16 @@ from warp.sdp.model import (
 
 _RTP = "UDP/TLS/RTP/SAVPF"
 _SCTP = "UDP/DTLS/SCTP"
+# RFC 9429 section 5.1.2: what the profile says is not what is meant; the fingerprint decides
+_PROFILES = frozenset(
+    f"{under}RTP/{kind}"
+    for under, kinds in (
+        ("", ("AVP", "AVPF", "SAVP", "SAVPF")),
+        ("UDP/TLS/", ("SAVP", "SAVPF")),
+        ("TCP/DTLS/", ("SAVP", "SAVPF")),
+    )
+    for kind in kinds
+)
 _DISCARD_PORT = 9  # RFC 8840 section 4.1.1: no candidate known yet
 
 
@@ -235,8 +245,8 @@ def _serves(item: LocalMedia, section: MediaDescription) -> bool:
         return False
     if isinstance(item, LocalData):
         return True
-    secure = section.protocol in (_RTP, "UDP/TLS/RTP/SAVP")
-    return secure and section.rtcp_mux and can_talk(section.codecs, item.codecs)
+    known = section.protocol in _PROFILES
+    return known and section.rtcp_mux and can_talk(section.codecs, item.codecs)
 
 
 def _transport(
@@ -295,6 +305,7 @@ def _audio(
         sources=(Source(item.ssrc, item.cname),) if sends and item.ssrc is not None else (),
         msids=(msid,) if sends else (),
         rtcp_mux=True,
+        rtcp_mux_only=True,  # RFC 8858: said in offers, never in answers
         rtcp_rsize=True,
     )
 

@@ -180,16 +180,33 @@ def test_application_that_is_no_data_channel_is_refused() -> None:
     assert answer.media[1].rejected
 
 
-def test_audio_without_opus_or_mux_or_dtls_is_refused() -> None:
+def test_audio_without_opus_or_mux_or_rtp_is_refused() -> None:
     for bad in (
         GOOD_AUDIO.replace("a=rtpmap:111 opus/48000/2", "a=rtpmap:111 speex/16000"),
         GOOD_AUDIO.replace("a=rtcp-mux\r\n", ""),
-        GOOD_AUDIO.replace("UDP/TLS/RTP/SAVPF", "RTP/AVP"),
-        GOOD_AUDIO.replace("UDP/TLS/RTP/SAVPF", "RTP/SAVPF"),
+        GOOD_AUDIO.replace("UDP/TLS/RTP/SAVPF", "UDP/QUIC/RTP/SAVPF"),
     ):
         answer = create_answer(offer_text(bad, GOOD_DATA), local())
         assert [m.rejected for m in answer.media] == [True, False]
         assert answer.bundles == (("1",),)
+
+
+@pytest.mark.parametrize("profile", ["RTP/AVP", "RTP/SAVPF", "UDP/TLS/RTP/SAVP", "RTP/AVPF"])
+def test_the_fingerprint_counts_not_the_profile(profile: str) -> None:
+    offered = GOOD_AUDIO.replace("UDP/TLS/RTP/SAVPF", profile)
+    answer = create_answer(offer_text(offered), local())
+    assert answer.media[0].protocol == profile and not answer.media[0].rejected
+    bare = offered.replace(f"a=fingerprint:sha-256 {shapes.FINGERPRINT}\r\n", "")
+    with pytest.raises(SdpError) as caught:
+        create_answer(offer_text(bare), local())
+    assert caught.value.rule is SdpRule.FINGERPRINT_MISSING
+
+
+def test_rtcp_mux_only_is_said_in_offers_alone() -> None:
+    offer = create_offer(local())
+    assert "a=rtcp-mux-only\r\n" in str(offer)
+    answer = create_answer(reparse(offer), local())
+    assert answer.media[0].rtcp_mux and "rtcp-mux-only" not in str(answer)
 
 
 def test_nothing_to_accept_is_an_error() -> None:
