@@ -290,6 +290,20 @@ class Bundle:
         """Drain the audio that is in order."""
         return self.media.received() if self.media is not None else ()
 
+    def receive_record(self, data: bytes, flow: Flow, now: float) -> bool:
+        """Take in a DTLS datagram of a live call (the hot path of channels).
+
+        Returns False, having done nothing, while the handshake still needs its companions.
+        """
+        transport = self.transport
+        if transport is None or transport.permission is not SendPermission.ALL:
+            return False
+        dtls = transport.dtls
+        if dtls is None or transport.rider.piggyback.active or flow not in transport.flows:
+            return False
+        dtls.receive_datagram(data, now)
+        return True
+
     def exchange_data(self, now: float) -> list[Event]:
         """Carry decrypted packets to SCTP and return what the channels have to say."""
         transport = self.transport

@@ -47,11 +47,13 @@ class PeerConfig:
     def dtls(self, *, media: bool, active: bool) -> DtlsConfig:
         """Return the configuration of the DTLS association; with `media` it must agree on SRTP.
 
-        A lite agent that is the DTLS client leaves the hybrid out: its ClientHello would be larger
-        than what an address may be sent that has not answered anything yet.
+        A lite agent that is the DTLS client leaves the hybrid and the padding out: the response
+        with its ClientHello would be larger than what an address may be sent that has not
+        answered anything yet.
         """
         groups = self.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
-        if self.lite and active:
+        responds = self.lite and active
+        if responds:
             groups = tuple(g for g in groups if g is not NamedGroup.X25519MLKEM768) or _CLASSICAL
         return DtlsConfig(
             versions=self.versions,
@@ -61,7 +63,7 @@ class PeerConfig:
             deadline_s=self.connect_timeout_s,
             mtu=SPED_MTU if self.sped else DTLS_MTU,
             require_srtp=media,
-            min_hello=MIN_HELLO if self.sped else 0,
+            min_hello=MIN_HELLO if self.sped and not responds else 0,
         )
 
     def sctp(self, remote_port: int = 5000) -> SctpConfig:

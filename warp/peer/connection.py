@@ -176,7 +176,8 @@ class PeerConnection:
         if kind is Kind.STUN:
             transport.receive_stun(data, flow, now)
         elif kind is Kind.DTLS:
-            transport.receive_dtls(data, flow, now)
+            if not self._bundle.receive_record(data, flow, now):
+                transport.receive_dtls(data, flow, now)
         elif kind is Kind.RTCP:
             self._bundle.receive_media(data, flow, now, rtcp=True)
             return

@@ -95,9 +95,8 @@ class Signaling:
         offer = self.remote_offer
         if offer is None:
             raise InvalidState("there is no remote offer to answer: set one first")
-        self._written = create_answer(
-            offer, local, previous=self._local, sctp_init=self.snap.chunk_to_answer()
-        )
+        init = self.snap.chunk_to_answer() if offer.data_section() is not None else None
+        self._written = create_answer(offer, local, previous=self._local, sctp_init=init)
         return self._written
 
     def set_local(self, kind: str, text: str) -> Negotiated | None:
@@ -129,7 +128,8 @@ class Signaling:
         if move is Move.REMOTE_OFFER:
             if self._remote is not None:
                 check_reoffer(self._remote, description)
-            self.snap.receive_offer(_usable_init(description))
+            if description.data_section() is not None:
+                self.snap.receive_offer(_usable_init(description))
             self._offer = description
             self._become(move)
             return None

@@ -45,12 +45,12 @@ class Transport:
     __slots__ = (
         "_budget",
         "_entropy",
-        "_flows",
         "_held_dtls",
         "_keylog",
         "_out",
         "_trace",
         "dtls",
+        "flows",
         "held_media",
         "ice",
         "milestones",
@@ -74,7 +74,7 @@ class Transport:
         self._trace = trace
         self._keylog = keylog
         self._budget = rider.budget
-        self._flows: dict[Flow, None] = {}
+        self.flows: dict[Flow, None] = {}
         self._held_dtls: list[tuple[bytes, Flow]] = []
         self._out: list[Datagram] = []
         self.dtls: DtlsConnection | None = None
@@ -110,7 +110,7 @@ class Transport:
 
     def receive_dtls(self, data: bytes, flow: Flow, now: float) -> None:
         """Take in a bare DTLS datagram: only flows that ICE has authenticated may feed DTLS."""
-        if flow in self._flows:
+        if flow in self.flows:
             if self.permission is not SendPermission.ALL:
                 self._budget.receive(flow.remote, len(data))
             self.rider.receive_direct(data, now)
@@ -120,7 +120,7 @@ class Transport:
     def unprotect(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> bytes | None:
         """Return the plain RTP or RTCP packet; None when it is held or worthless."""
         if self.permission is not SendPermission.ALL or self.srtp is None:
-            if flow in self._flows:
+            if flow in self.flows:
                 self.held_media.add(data, now)
             return None
         try:
@@ -185,7 +185,7 @@ class Transport:
 
     def events(self, now: float) -> Sequence[Event]:
         """Drain the news of all layers after acting on what one means for another."""
-        news: list[Event] = list(self.ice.events())
+        news: list[Event] = self.ice.events()
         for event in news:
             self._introduce_path(event, now)
         if self.dtls is not None:
@@ -196,9 +196,9 @@ class Transport:
 
     def _introduce_path(self, event: Event, now: float) -> None:
         if isinstance(event, FlowAuthenticated | PairValidated | PairSelected):
-            self._flows[event.flow] = None
-            if len(self._flows) > MAX_FLOWS:
-                del self._flows[next(iter(self._flows))]
+            self.flows[event.flow] = None
+            if len(self.flows) > MAX_FLOWS:
+                del self.flows[next(iter(self.flows))]
             if self.dtls is not None and self.ice.flow is not None:
                 self.dtls.suspend_timers(False, now)
             held, self._held_dtls = self._held_dtls, []

@@ -8,6 +8,7 @@ Owned by `retransmission`, which reports acknowledgements, losses and timeouts.
 from __future__ import annotations
 
 from warp.sctp.config import SctpConfig
+from warp.sctp.packet import COMMON_HEADER_SIZE
 
 
 class CongestionControl:
@@ -46,9 +47,13 @@ class CongestionControl:
         """New packets that may leave before the next SACK (section 6.1 rule D)."""
         self.last_sent_at: float | None = None
 
-    def receive_sack(self) -> None:
-        """A SACK is a send opportunity; several may come in before the next drain."""
-        self.burst += self._max_burst
+    def receive_sack(self, acked_bytes: int) -> None:
+        """A SACK is a send opportunity; several may come in before the next drain.
+
+        What has left the network may be replaced, and a burst come on top: a receiver that reads
+        in batches acknowledges many packets at once, and must not be answered by a trickle.
+        """
+        self.burst += self._max_burst + acked_bytes // (self.mtu - COMMON_HEADER_SIZE)
 
     def receive_ack(self, acked_bytes: int, flight_before: int) -> None:
         """Grow, after a SACK that moved the cumulative point; only if the window was in use."""

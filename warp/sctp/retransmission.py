@@ -162,7 +162,7 @@ class Transmission:
         if moved:
             congestion.receive_ack(acked, flight_before)
             congestion.handle_cumulative_ack(cumulative)
-        congestion.receive_sack()
+        congestion.receive_sack(acked)
         if self.abandonment is not None:
             self.abandonment.handle_cumulative_ack(cumulative)
             self._advance(self.abandonment)

@@ -91,11 +91,11 @@ def test_bursts_are_counted_per_sack() -> None:
     window.handle_sent(3, 0.0)
     assert window.burst == 1
     for _ in range(3):
-        window.receive_sack()
+        window.receive_sack(0)
     assert window.burst == 13
     window.handle_sent(2, 0.0)
     assert window.burst == 4  # no saving up
-    window.receive_sack()
+    window.receive_sack(0)
     window.handle_sent(0, 0.0)
     assert window.burst == 4
     window.handle_sent(9, 0.0)
