@@ -32,6 +32,9 @@ EXPECTED = {
     "SNAP": numbered("SNAP", (1, 38)),
     "SCTP": numbered("SCTP", (1, 32)),
     "DC": numbered("DC", (1, 20)),
+    "ICE": numbered("ICE", (1, 73)),
+    "RTP": numbered("RTP", (1, 55)),
+    "SDP": numbered("SDP", (1, 48)),
 }  # fmt: skip
 
 
