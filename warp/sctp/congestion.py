@@ -8,7 +8,6 @@ Owned by `retransmission`, which reports acknowledgements, losses and timeouts.
 from __future__ import annotations
 
 from warp.sctp.config import SctpConfig
-from warp.sctp.packet import COMMON_HEADER_SIZE
 
 
 class CongestionControl:
@@ -53,7 +52,7 @@ class CongestionControl:
         What has left the network may be replaced, and a burst come on top: a receiver that reads
         in batches acknowledges many packets at once, and must not be answered by a trickle.
         """
-        self.burst += self._max_burst + acked_bytes // (self.mtu - COMMON_HEADER_SIZE)
+        self.burst += self._max_burst + round(acked_bytes / self.mtu)
 
     def receive_ack(self, acked_bytes: int, flight_before: int) -> None:
         """Grow, after a SACK that moved the cumulative point; only if the window was in use."""
