@@ -33,6 +33,8 @@ from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
 from warp.trace import Trace
 
 MAX_UFRAGS = 4
+SPED_CONFIG = SpedConfig()
+ICE_FULL, ICE_LITE = IceConfig(), IceConfig(lite=True)
 # RTP header, header extensions, SRTP tag
 MEDIA_OVERHEAD = 12 + 20 + 16
 
@@ -105,7 +107,7 @@ class Bundle:
         if ice_restart and not self.signaling.initial:
             self._next_credentials = IceCredentials.generate(self._entropy)
         self._make_transport(IceRole.CONTROLLED if self._config.lite else IceRole.CONTROLLING)
-        return str(self.signaling.create_offer(self._describe()))
+        return self.signaling.create_offer(self._describe())
 
     def create_answer(self, now: float) -> str:
         """Return the answer to the pending remote offer."""
@@ -115,7 +117,7 @@ class Bundle:
             first = next((m for m in offer.media if not m.rejected and m.transport.ufrag), None)
             if first is not None and first.transport.ufrag != agreed.transport.ufrag:
                 self._next_credentials = IceCredentials.generate(self._entropy)
-        return str(self.signaling.create_answer(self._describe()))
+        return self.signaling.create_answer(self._describe())
 
     def set_local(self, kind: str, text: str, now: float) -> bool:
         """Apply a local description; True when offer and answer now agree."""
@@ -167,10 +169,10 @@ class Bundle:
     def _make_transport(self, role: IceRole) -> Transport:
         if self.transport is not None:
             return self.transport
-        piggyback = Piggyback(SpedConfig(), self._trace)
+        piggyback = Piggyback(SPED_CONFIG, self._trace)
         rider = DtlsRider(piggyback)
         ice = IceAgent(
-            IceConfig(lite=self._config.lite),
+            ICE_LITE if self._config.lite else ICE_FULL,
             role=role,
             local=self.credentials,
             entropy=self._entropy,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from warp.crypto import NamedGroup
 from warp.dtls import DtlsConfig, DtlsVersion
@@ -11,6 +12,7 @@ from warp.sctp import SctpConfig
 
 DTLS_MTU = 1200  # UDP payload, as Chromium
 MIN_HELLO = 300  # a check with it leaves a lite server room for its flight and for early media
+MAX_DTLS_RTO_S = 3.0  # a call cannot wait longer; a path that is dead is consent's business
 SPED_MTU = 900  # what fits a check (draft-hancke-webrtc-sped-00 section 6)
 _CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1, NamedGroup.SECP384R1)
 _SHARED_AT_ONCE = (NamedGroup.X25519MLKEM768, NamedGroup.X25519)  # as browsers do
@@ -51,23 +53,35 @@ class PeerConfig:
         with its ClientHello would be larger than what an address may be sent that has not
         answered anything yet.
         """
-        groups = self.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
-        responds = self.lite and active
-        if responds:
-            groups = tuple(g for g in groups if g is not NamedGroup.X25519MLKEM768) or _CLASSICAL
-        return DtlsConfig(
-            versions=self.versions,
-            groups=groups,
-            share_groups=tuple(g for g in groups if g in _SHARED_AT_ONCE) or groups[:1],
-            early_data=self.early_data,
-            deadline_s=self.connect_timeout_s,
-            mtu=SPED_MTU if self.sped else DTLS_MTU,
-            require_srtp=media,
-            min_hello=MIN_HELLO if self.sped and not responds else 0,
-        )
+        return _dtls_config(self, media, active)
 
-    def sctp(self, remote_port: int = 5000) -> SctpConfig:
+    def sctp(self) -> SctpConfig:
         """Return the configuration of the SCTP association."""
-        return SctpConfig(
-            port=self.sctp_port, remote_port=remote_port, zero_checksum=self.zero_checksum
-        )
+        return _sctp_config(self.sctp_port, self.zero_checksum)
+
+
+# configurations are values, and checking one costs more than finding it again
+
+
+@lru_cache(maxsize=32)
+def _dtls_config(config: PeerConfig, media: bool, active: bool) -> DtlsConfig:
+    groups = config.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
+    responds = config.lite and active
+    if responds:
+        groups = tuple(g for g in groups if g is not NamedGroup.X25519MLKEM768) or _CLASSICAL
+    return DtlsConfig(
+        versions=config.versions,
+        groups=groups,
+        share_groups=tuple(g for g in groups if g in _SHARED_AT_ONCE) or groups[:1],
+        early_data=config.early_data,
+        deadline_s=config.connect_timeout_s,
+        mtu=SPED_MTU if config.sped else DTLS_MTU,
+        require_srtp=media,
+        min_hello=MIN_HELLO if config.sped and not responds else 0,
+        max_rto_s=MAX_DTLS_RTO_S,
+    )
+
+
+@lru_cache(maxsize=32)
+def _sctp_config(port: int, zero_checksum: bool) -> SctpConfig:
+    return SctpConfig(port=port, zero_checksum=zero_checksum)

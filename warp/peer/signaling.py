@@ -60,7 +60,7 @@ TRANSITIONS: dict[tuple[SignalingState, Move], SignalingState] = {
 class Signaling:
     """The descriptions of one connection. `snap` is replaced with a new SCTP generation."""
 
-    __slots__ = ("_local", "_offer", "_remote", "_written", "negotiated", "snap", "state")
+    __slots__ = ("_local", "_offer", "_remote", "_text", "_written", "negotiated", "snap", "state")
 
     def __init__(self, snap: SnapNegotiation) -> None:
         self.snap = snap
@@ -70,6 +70,7 @@ class Signaling:
         self._remote: SessionDescription | None = None
         self._offer: SessionDescription | None = None
         self._written: SessionDescription | None = None
+        self._text = ""
 
     @property
     def remote_offer(self) -> SessionDescription | None:
@@ -81,23 +82,25 @@ class Signaling:
         """Whether nothing has been agreed on yet."""
         return self.negotiated is None
 
-    def create_offer(self, local: LocalDescriptionState) -> SessionDescription:
+    def create_offer(self, local: LocalDescriptionState) -> str:
         """Return an offer of `local`; nothing changes until it is set."""
         if self.state is SignalingState.HAVE_REMOTE_OFFER:
             raise InvalidState("the peer's offer waits for an answer: answer it or roll back")
         self._written = create_offer(
             local, previous=self._local, sctp_init=self.snap.chunk_to_offer()
         )
-        return self._written
+        self._text = str(self._written)
+        return self._text
 
-    def create_answer(self, local: LocalDescriptionState) -> SessionDescription:
+    def create_answer(self, local: LocalDescriptionState) -> str:
         """Return the answer to the pending remote offer; nothing changes until it is set."""
         offer = self.remote_offer
         if offer is None:
             raise InvalidState("there is no remote offer to answer: set one first")
         init = self.snap.chunk_to_answer() if offer.data_section() is not None else None
         self._written = create_answer(offer, local, previous=self._local, sctp_init=init)
-        return self._written
+        self._text = str(self._written)
+        return self._text
 
     def set_local(self, kind: str, text: str) -> Negotiated | None:
         """Apply our own description as written; an answer returns what is now agreed on.
@@ -107,7 +110,7 @@ class Signaling:
         move = Move.LOCAL_OFFER if kind == "offer" else Move.LOCAL_ANSWER
         self._check(kind, move)
         written = self._written
-        if written is None or str(written) != text:
+        if written is None or self._text != text:
             given = parse_description(text)
             self._refuse_munging(written, given)
             written = given

@@ -64,6 +64,8 @@ class Association(Control):
         """Use the port that the peer's description names. Raises InvalidState once started."""
         if self.state is not State.NEW:
             raise InvalidState("the ports of a started association do not change")
+        if port == self.config.remote_port:
+            return
         self.config = replace(self.config, remote_port=port)
         self._outbox.set_destination(port)
 
