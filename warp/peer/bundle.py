@@ -170,7 +170,7 @@ class Bundle:
         if self.transport is not None:
             return self.transport
         piggyback = Piggyback(SPED_CONFIG, self._trace)
-        rider = DtlsRider(piggyback)
+        rider = DtlsRider(piggyback, enabled=self._config.sped)
         ice = IceAgent(
             ICE_LITE if self._config.lite else ICE_FULL,
             role=role,
@@ -182,8 +182,6 @@ class Bundle:
         self.transport = Transport(
             ice, rider, entropy=self._entropy, trace=self._trace, keylog=self._keylog
         )
-        if not self._config.sped:
-            piggyback.handle_failed(0.0)
         return self.transport
 
     # -- what an agreement means --------------------------------------------------------------
@@ -222,7 +220,11 @@ class Bundle:
         for candidate in self._candidates:
             transport.ice.add_local_candidate(candidate, now)
         role = DtlsRole.CLIENT if remote.is_dtls_client else DtlsRole.SERVER
-        config = self._config.dtls(media=bool(agreed.audio), active=remote.is_dtls_client)
+        config = self._config.dtls(
+            media=bool(agreed.audio),
+            active=remote.is_dtls_client,
+            sped=self._config.sped and bool(set(remote.ice_options) & set(SPED_OPTIONS)),
+        )
         transport.start_dtls(role, config, self._certificate, now)
         if transport.dtls is not None:
             transport.dtls.set_peer_fingerprints(list(remote.fingerprints), now)

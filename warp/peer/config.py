@@ -46,14 +46,15 @@ class PeerConfig:
         if self.connect_timeout_s <= 0:
             raise InvalidConfig("connect_timeout_s must be above 0")
 
-    def dtls(self, *, media: bool, active: bool) -> DtlsConfig:
+    def dtls(self, *, media: bool, active: bool, sped: bool) -> DtlsConfig:
         """Return the configuration of the DTLS association; with `media` it must agree on SRTP.
 
+        `sped` tells that both descriptions name SPED: only then a hello in a check is padded.
         A lite agent that is the DTLS client leaves the hybrid and the padding out: the response
         with its ClientHello would be larger than what an address may be sent that has not
         answered anything yet.
         """
-        return _dtls_config(self, media, active)
+        return _dtls_config(self, media, active, sped)
 
     def sctp(self) -> SctpConfig:
         """Return the configuration of the SCTP association."""
@@ -64,7 +65,7 @@ class PeerConfig:
 
 
 @lru_cache(maxsize=32)
-def _dtls_config(config: PeerConfig, media: bool, active: bool) -> DtlsConfig:
+def _dtls_config(config: PeerConfig, media: bool, active: bool, sped: bool) -> DtlsConfig:
     groups = config.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
     responds = config.lite and active
     if responds:
@@ -77,7 +78,7 @@ def _dtls_config(config: PeerConfig, media: bool, active: bool) -> DtlsConfig:
         deadline_s=config.connect_timeout_s,
         mtu=SPED_MTU if config.sped else DTLS_MTU,
         require_srtp=media,
-        min_hello=MIN_HELLO if config.sped and not responds else 0,
+        min_hello=MIN_HELLO if sped and not responds else 0,
         max_rto_s=MAX_DTLS_RTO_S,
     )
 

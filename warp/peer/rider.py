@@ -24,10 +24,13 @@ RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
 class DtlsRider:
     """Carries DTLS datagrams between checks, the direct path and the DTLS connection."""
 
-    __slots__ = ("_dtls", "_early", "budget", "direct", "piggyback", "rode")
+    __slots__ = ("_dtls", "_early", "_enabled", "budget", "direct", "piggyback", "rode")
 
-    def __init__(self, piggyback: Piggyback) -> None:
+    def __init__(self, piggyback: Piggyback, *, enabled: bool = True) -> None:
         self.piggyback = piggyback
+        self._enabled = enabled
+        if not enabled:
+            piggyback.handle_failed(0.0)
         self.budget = AmplificationBudget()
         self._dtls: DtlsConnection | None = None
         self._early: list[bytes] = []
@@ -71,6 +74,8 @@ class DtlsRider:
     def receive_attributes(self, message: Message, flow: Flow, now: float) -> None:
         """Take the SPED attributes of an authenticated check; DTLS answers before we return."""
         self.budget.receive(flow.remote, len(message.raw))
+        if not self._enabled:
+            return
         for datagram in self.piggyback.receive_message(message, now):
             self._inject(datagram, now)
         self.collect(now)
