@@ -245,7 +245,8 @@ class Control:
         for timer in (SctpTimer.RETRANSMIT, SctpTimer.SACK, SctpTimer.SHUTDOWN):
             self._timers.cancel(timer)
         unread = self._inbound.take_messages()
-        self._queue.restart()
+        if self._transmission is not None:
+            self._queue.restart(self._transmission.unfinished_messages())
         self._establish(agreement, now)
         self._inbound.give_back(unread)
         self._events.append(Restarted())

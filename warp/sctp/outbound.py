@@ -112,6 +112,13 @@ class OutStream:
             self.tail.following = message
         self.tail = message
 
+    def prepend(self, message: Message) -> None:
+        """Put a message in front."""
+        message.following = self.head
+        self.head = message
+        if self.tail is None:
+            self.tail = message
+
     def pop(self) -> None:
         """Remove the message in front."""
         head = self.head
@@ -289,15 +296,29 @@ class SendQueue:
         if restart and not held:
             del self._streams[stream_id]
 
-    def restart(self) -> None:
-        """Number all from 0, unfinished messages from their start (RFC 9260 section 5.2.4.1)."""
+    def unfinished_fronts(self) -> list[Message]:
+        """Return the messages of which a part has left."""
+        heads = [stream.head for stream in self._streams.values()]
+        return [head for head in heads if head is not None and head.offset]
+
+    def restart(self, unfinished: list[Message]) -> None:
+        """Number all from 0 and send again what had left but not arrived (RFC 9260 5.2.4.1).
+
+        `unfinished` in the order of leaving. A message may reach the peer's application twice when
+        it was its acknowledgement that got lost; but without this it may not reach it at all.
+        """
+        for message in reversed(unfinished):
+            stream = message.stream
+            stream.buffered += message.offset
+            message.offset = message.fragments = 0
+            if stream.head is not message:
+                if stream.head is None:
+                    self._ready.append(stream)
+                stream.prepend(message)
+                self.messages += 1
         for stream in self._streams.values():
             stream.next_ssn = stream.next_mid = stream.next_unordered_mid = 0
             stream.last_tsn = None
-            head = stream.head
-            if head is not None:
-                stream.buffered += head.offset
-                head.offset = head.fragments = 0
 
     def _enqueue(self, stream: OutStream, message: Message) -> None:
         if stream.head is None:

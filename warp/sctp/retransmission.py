@@ -104,6 +104,16 @@ class Transmission:
         """Whether all that was ever accepted has been acknowledged or given up."""
         return not self.fragments and not self._queue.messages
 
+    def unfinished_messages(self) -> list[Message]:
+        """Return the messages that have left, wholly or in part, but not wholly arrived."""
+        open_ones = dict.fromkeys(
+            fragment.message
+            for fragment in self.fragments.values()
+            if fragment.state in (IN_FLIGHT, LOST)
+        )
+        front = self._queue.unfinished_fronts()
+        return list(open_ones) + [message for message in front if message not in open_ones]
+
     def wants_to_send(self, now: float) -> bool:
         """Tell whether `transmit` would find something, so that a SACK can ride along."""
         if self._losses.lost or self._forward_due(now):

@@ -169,7 +169,7 @@ def test_restart_sends_unfinished_messages_from_their_beginning() -> None:
     out = queue()
     put(out, 1, b"abcd")
     out.take(1, 2, immediate=False)
-    out.restart()
+    out.restart(out.unfinished_fronts())
     assert out.buffered_amount(1) == 4
     assert data_of(out.take(9, 4, immediate=False)) == Data(3, 9, 1, 0, 53, b"abcd")
 
