@@ -267,7 +267,9 @@ class PeerConnection:
             elif isinstance(event, ice.Terminated | dtls.Terminated):
                 self._fail(event.error, now)
         self._events += bundle.exchange_data(now)
-        if bundle.data.error is not None and self.state not in ENDED:
+        if bundle.data.hung_up:
+            self._end(None, Input.CLOSED, now)
+        elif bundle.data.error is not None:
             self._fail(bundle.data.error, now)
 
     def _fail(self, error: WarpError, now: float) -> None:

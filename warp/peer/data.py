@@ -20,9 +20,11 @@ from warp.datachannel import (
 from warp.entropy import Entropy
 from warp.errors import WarpError
 from warp.peer.config import PeerConfig
-from warp.sctp import Association, InitChunk, local_init, parse_init
+from warp.sctp import Association, InitChunk, PeerAborted, local_init, parse_init
 from warp.sdp import DataParameters, SnapMode, SnapNegotiation
 from warp.trace import Trace
+
+USER_INITIATED_ABORT = 12
 
 
 class DataTransport:
@@ -63,6 +65,16 @@ class DataTransport:
     def error(self) -> WarpError | None:
         """What ended the association against our will, or None."""
         return self._registry.error
+
+    @property
+    def hung_up(self) -> bool:
+        """Whether the peer ended the association on purpose: the first half of its goodbye.
+
+        Browsers and aiortc abort when their application closes the connection, with cause 12 or
+        none (RFC 9260 section 3.3.10.12); every other cause tells of a fault.
+        """
+        error = self._registry.error
+        return isinstance(error, PeerAborted) and error.cause in (None, USER_INITIATED_ABORT)
 
     def create_channel(self, config: ChannelConfig, now: float) -> Channel:
         """Return a new channel; it opens when the association is up."""
