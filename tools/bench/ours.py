@@ -12,12 +12,12 @@ from collections.abc import Awaitable, Callable
 from warp.crypto import NamedGroup
 from warp.io import (
     Channel,
+    Client,
     ClientConfig,
     Server,
     ServerConfig,
     Session,
     WarpOptions,
-    connect,
     listen,
 )
 from warp_tools.bench.party import PAYLOAD, Party
@@ -36,6 +36,7 @@ class OurParty(Party):
     def __init__(self) -> None:
         super().__init__()
         self._server: Server | None = None
+        self._client: Client | None = None
         self._sessions: dict[str, Session] = {}
         self._channels: dict[str, Channel] = {}
         self._answers: dict[str, asyncio.Future[str]] = {}
@@ -44,10 +45,12 @@ class OurParty(Party):
         self._counts: dict[str, list[float]] = {}
 
     async def prepare(self, role: str) -> None:
-        """Open the server's one port."""
+        """Open the server's one port, or the client of all calls."""
         if role == "server":
             config = ServerConfig(warp=_OPTIONS, early_data=True)
             self._server = await listen("127.0.0.1", 0, config=config)
+        else:
+            self._client = Client()
 
     async def offer(self, session: str, kind: str) -> str:
         """Begin a session and return its offer."""
@@ -71,7 +74,9 @@ class OurParty(Party):
         return await offer
 
     async def _call(self, session: str, kind: str, signal: Signal, config: ClientConfig) -> Session:
-        made = self._sessions[session] = await connect(signal, config=config)
+        if self._client is None:
+            raise RuntimeError("only the client calls")
+        made = self._sessions[session] = await self._client.connect(signal, config=config)
         self._use(session, kind, made)
         return made
 

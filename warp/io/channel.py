@@ -49,6 +49,21 @@ class Channel:
         return self._inner.config.protocol
 
     @property
+    def ordered(self) -> bool:
+        """Whether messages are delivered in the order they were sent in."""
+        return self._inner.config.ordered
+
+    @property
+    def max_retransmits(self) -> int | None:
+        """How often a message is repeated before it is given up; None: until it arrives."""
+        return self._inner.config.max_retransmits
+
+    @property
+    def max_packet_lifetime_s(self) -> float | None:
+        """For how long a message is repeated before it is given up; None: until it arrives."""
+        return self._inner.config.max_packet_lifetime_s
+
+    @property
     def stream_id(self) -> int | None:
         """The SCTP stream id; None before the DTLS roles are known (RFC 8832 section 6)."""
         return self._inner.stream_id
@@ -65,7 +80,10 @@ class Channel:
 
     async def opened(self) -> None:
         """Wait until the channel is open; raises `ChannelClosedError` if it closes instead."""
-        while self._inner.state is datachannel.ChannelState.CONNECTING:
+        while (
+            self._inner.state is datachannel.ChannelState.CONNECTING
+            and not self._session.closed.done()
+        ):
             await self._wait()
         if self._inner.state is not datachannel.ChannelState.OPEN:
             raise ChannelClosedError(f"channel {self.label!r} is {self._inner.state.value}")
@@ -85,6 +103,7 @@ class Channel:
         while (
             self._inner.state is datachannel.ChannelState.OPEN
             and self._inner.buffered_amount > LOW_WATER_BYTES
+            and not self._session.closed.done()
         ):
             await self._wait()
 
@@ -98,7 +117,7 @@ class Channel:
 
     async def __anext__(self) -> str | bytes:
         while not self._messages:
-            if self._inner.state is datachannel.ChannelState.CLOSED:
+            if self._is_closed():
                 raise StopAsyncIteration
             await self._wait()
         message = self._messages.popleft()
@@ -111,6 +130,9 @@ class Channel:
         self._messages.clear()
         self._bytes = 0
         return messages
+
+    def _is_closed(self) -> bool:
+        return self._inner.state is datachannel.ChannelState.CLOSED or self._session.closed.done()
 
     async def _wait(self) -> None:
         waiter = self._session.driver.loop.create_future()

@@ -1,39 +1,124 @@
-"""The calling side: one socket for each local address, an offer, and checks at once.
+"""The calling side: sockets for each local address, an offer, and checks at once.
 
-    connect ─▶ bind ─▶ offer ─▶ signal(offer) ─▶ answer ─▶ first check with the ClientHello in it
+    Client.connect ─▶ bind ─▶ offer ─▶ signal(offer) ─▶ answer ─▶ first check, ClientHello in it
+                        └▶ trickle: reflexive candidates, relays, names       beside all this
 
-Gathering of reflexive and relayed candidates runs beside all this and never delays it.
+Every call has sockets of its own: what two calls send to one server is told apart by nothing but
+the addresses (DTLS and SRTP name no session).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from warp.crypto import Certificate
 from warp.entropy import Entropy, SystemEntropy
-from warp.errors import UsageError, WarpError
+from warp.errors import InvalidState, UsageError
 from warp.ice import IceCredentials
-from warp.io.config import ClientConfig, peer_config
-from warp.io.credentials import default_certificate, key_log
+from warp.io.config import ClientConfig
+from warp.io.credentials import default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
-from warp.io.interfaces import host_addresses
-from warp.io.session import Session, SessionOwner
+from warp.io.interfaces import expand_host
+from warp.io.port import Port
+from warp.io.session import Session, SessionOwner, Signal
 from warp.io.udp import bind_udp
 from warp.peer import FlowAuthenticated, PeerConnection
 from warp.trace import Trace
 
-Signal = Callable[[str], Awaitable[str]]
 
+class Client(SessionOwner):
+    """Places any number of calls on one set of timers and one audio clock.
 
-class _Client(SessionOwner):
-    """Owns the driver of one call."""
+    Belongs to the running event loop. `async with Client() as client:` closes it at the end. The
+    certificate (ECDSA P-256) is made afresh unless given, and shared by the calls.
+    """
 
-    __slots__ = ("_driver", "_tasks")
+    __slots__ = (
+        "_certificate",
+        "_config",
+        "_driver",
+        "_entropy",
+        "_is_closed",
+        "_ports",
+        "_trace",
+    )
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-        self._tasks: set[asyncio.Task[None]] = set()
+    def __init__(
+        self,
+        config: ClientConfig | None = None,
+        *,
+        certificate: Certificate | None = None,
+        entropy: Entropy | None = None,
+        trace: Trace | None = None,
+    ) -> None:
+        self._config = config or ClientConfig()
+        self._entropy = entropy or SystemEntropy()
+        self._certificate = certificate or default_certificate(self._entropy)
+        self._trace = trace
+        self._driver = Driver(asyncio.get_running_loop())
+        self._ports: dict[Session, list[Port]] = {}
+        self._is_closed = False
+
+    @property
+    def sessions(self) -> list[Session]:
+        """The calls that have not ended, those that wait for their answer included."""
+        return list(self._ports)
+
+    async def connect(
+        self,
+        signal: Signal,
+        *,
+        config: ClientConfig | None = None,
+        credentials: IceCredentials | None = None,
+    ) -> Session:
+        """Call a server: `signal` takes our offer to it and returns its answer.
+
+        Returns as soon as the first check has left; `await session.connected()` for the rest.
+        `config` replaces the client's for this call. Raises what `signal` raises,
+        `warp.sdp.SdpError` when the answer is not usable, `UsageError` when this machine has no
+        usable address and `InvalidState` when the client is closed; then nothing is left behind.
+        """
+        if self._is_closed:
+            raise InvalidState("the client is closed: make another")
+        session = self._open(config or self._config, credentials)
+        try:
+            now = self._driver.loop.time()
+            offer = session.peer.create_offer(now)
+            session.peer.set_local_description("offer", offer, now)
+            session.receive_answer(await signal(offer))
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    def _open(self, config: ClientConfig, credentials: IceCredentials | None) -> Session:
+        driver, loop = self._driver, self._driver.loop
+        sockets = []
+        failure: UsageError | None = None
+        for host in expand_host(config.host, loopback=config.loopback):
+            try:
+                sockets.append(bind_udp(host, 0))
+            except UsageError as error:
+                failure = error
+        if not sockets:
+            raise failure or UsageError("this machine has no usable address")
+        peer = PeerConnection(
+            config.peer(wall_offset_s=wall_offset(loop)),
+            certificate=self._certificate,
+            entropy=self._entropy,
+            trace=self._trace,
+            keylog=key_log(),
+            credentials=credentials,
+        )
+        session = Session(driver, peer, self)
+        ports = self._ports[session] = [driver.add_port(sock) for sock in sockets]
+        for port in ports:
+            port.set_default(session)
+            peer.add_local_address(port.local, loop.time())
+        gathering = config.gathering()
+        if gathering.stun_servers or gathering.turn_servers:
+            session.make_trickle(self._trace).gather(ports, gathering, self._entropy)
+        return session
 
     def route(self, session: Session, event: FlowAuthenticated) -> None:
         """Lead the event's address to the session without a look at the default."""
@@ -43,9 +128,33 @@ class _Client(SessionOwner):
 
     def release(self, session: Session) -> None:
         """The call has ended: its sockets go with it."""
-        for task in self._tasks:
-            task.cancel()
-        self._driver.loop.call_soon(self._driver.close)
+        for port in self._ports.pop(session, ()):
+            self._driver.remove_port(port)
+
+    async def close(self) -> None:
+        """End every call; afterwards no task, timer or socket is left. Harmless when repeated."""
+        self._is_closed = True
+        try:
+            await asyncio.gather(*(session.close() for session in self.sessions))
+        finally:
+            self._driver.close()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class _OneCall(Client):
+    """A client that ends with its only call."""
+
+    __slots__ = ()
+
+    def release(self, session: Session) -> None:
+        """The call has ended, and the client with it."""
+        super().release(session)
+        self._driver.close()
 
 
 async def connect(
@@ -57,58 +166,11 @@ async def connect(
     entropy: Entropy | None = None,
     trace: Trace | None = None,
 ) -> Session:
-    """Call a server: `signal` takes our offer to it and returns its answer.
+    """Place one call; see `Client.connect`, which serves many calls better.
 
     Returns as soon as the first check has left; `await session.connected()` for the rest. Raises
-    what `signal` raises, and `warp.sdp.SdpError` when the answer is not usable.
+    what `signal` raises, `warp.sdp.SdpError` when the answer is not usable and `UsageError` when
+    this machine has no usable address.
     """
-    config = config or ClientConfig()
-    source = entropy or SystemEntropy()
-    driver = Driver(asyncio.get_running_loop())
-    peer = PeerConnection(
-        peer_config(
-            config.warp,
-            lite=False,
-            passive=True,
-            early_data=False,
-            audio=config.audio,
-            max_message_size=config.max_message_size,
-            connect_timeout_s=config.connect_timeout_s,
-        ),
-        certificate=certificate or default_certificate(source),
-        entropy=source,
-        trace=trace,
-        keylog=key_log(),
-        credentials=credentials,
-    )
-    client = _Client(driver)
-    session = Session(driver, peer, client)
-    try:
-        _open_ports(driver, session, config)
-        now = driver.loop.time()
-        offer = peer.create_offer(now)
-        peer.set_local_description("offer", offer, now)
-        answer = await signal(offer)
-        peer.set_remote_description("answer", answer, driver.loop.time())
-    except BaseException:
-        driver.close()
-        raise
-    session.answer = answer
-    driver.flush(session)
-    return session
-
-
-def _open_ports(driver: Driver, session: Session, config: ClientConfig) -> None:
-    hosts = [config.host] if config.host else host_addresses(loopback=config.loopback)
-    failure: WarpError | None = None
-    for host in hosts:
-        try:
-            sock = bind_udp(host, 0)
-        except UsageError as error:
-            failure = error
-            continue
-        port = driver.add_port(sock)
-        port.set_default(session)
-        session.peer.add_local_address(port.sock.local, driver.loop.time())
-    if not driver.ports:
-        raise failure or UsageError("this machine has no usable address")
+    client = _OneCall(config, certificate=certificate, entropy=entropy, trace=trace)
+    return await client.connect(signal, credentials=credentials)

@@ -1,7 +1,8 @@
-"""The process's own certificate and its key log: what the machines may not fetch themselves."""
+"""The process's own certificate, key log and wall clock: what no machine may fetch itself."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Callable
@@ -29,3 +30,8 @@ def key_log() -> Callable[[str], object] | None:
     """Return a writer for the file that SSLKEYLOGFILE names, or None."""
     path = os.environ.get("SSLKEYLOGFILE")
     return _writer(path) if path else None
+
+
+def wall_offset(loop: asyncio.AbstractEventLoop) -> float:
+    """Return wall time minus the loop's time, in seconds (RFC 3550 section 4)."""
+    return time.time() - loop.time()

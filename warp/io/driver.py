@@ -14,107 +14,31 @@ import asyncio
 import heapq
 import itertools
 import socket
-from typing import Protocol
+from collections.abc import Callable
 
-from warp.contract import Address, Datagram, Flow
+from warp.contract import Address, Datagram
 from warp.io.clock import MediaClock
+from warp.io.port import ALL, MEDIA, Driven, Outlet, Port, Receive
 from warp.io.udp import UdpSocket
-from warp.peer import Kind, PeerConnection, classify
-from warp.stun import peek_username
 
-MAX_ROUTES = 8
-MEDIA = 1
-ALL = 2
-RawAddress = tuple[str, int]
-
-
-class Driven(Protocol):
-    """What the driver needs of a session."""
-
-    peer: PeerConnection
-    deadline: float | None
-    touched: int
-    routes: list[tuple[Port, RawAddress]]
-
-    def receive_events(self, now: float) -> None:
-        """Drain the peer's events."""
-
-
-class Port:
-    """A socket with the table that leads each datagram to its session.
-
-    A datagram from an unknown address must be a Binding request whose USERNAME names a session;
-    an address enters the table only after the session has authenticated it.
-    """
-
-    __slots__ = ("_default", "_driver", "_routes", "by_ufrag", "sock", "unroutable")
-
-    def __init__(self, driver: Driver, sock: socket.socket, local: Address | None = None) -> None:
-        self._driver = driver
-        self._routes: dict[RawAddress, tuple[Driven, Flow]] = {}
-        self.by_ufrag: dict[str, Driven] = {}
-        self._default: Driven | None = None
-        self.unroutable = 0
-        self.sock = UdpSocket(sock, self._receive, driver.flush_touched, driver.loop)
-        if local is not None:
-            self.sock.local = local
-
-    def set_default(self, session: Driven) -> None:
-        """Lead every unknown address to one session: a client's socket serves only its own."""
-        self._default = session
-
-    def _receive(self, data: bytes, address: RawAddress) -> None:
-        route = self._routes.get(address)
-        if route is None or (data and data[0] < 4 and self.by_ufrag):
-            route = self._find(data, address, route)
-            if route is None:
-                self.unroutable += 1
-                return
-        session, flow = route
-        driver = self._driver
-        session.peer.receive_datagram(data, flow, driver.loop.time())
-        # media changes nothing but media: most of a call needs only the short flush
-        level = MEDIA if 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
-        if not session.touched:
-            driver.touched.append(session)
-        if session.touched < level:
-            session.touched = level
-
-    def _find(
-        self, data: bytes, address: RawAddress, known: tuple[Driven, Flow] | None
-    ) -> tuple[Driven, Flow] | None:
-        """Route by the ufrag of a Binding request; else keep what the address says."""
-        session = self._default
-        if self.by_ufrag and classify(data) is Kind.STUN:
-            names = peek_username(data)
-            if names is not None:
-                session = self.by_ufrag.get(names[0], session)
-        if session is None or (known is not None and session is known[0]):
-            return known
-        return session, Flow(self.sock.local, (address[0], address[1]))
-
-    def add_route(self, session: Driven, flow: Flow) -> None:
-        """Lead an authenticated address straight to its session; the oldest of many goes."""
-        key = flow.remote
-        self._routes[key] = (session, flow)
-        mark = (self, key)
-        if mark not in session.routes:
-            session.routes.append(mark)
-            if len(session.routes) > MAX_ROUTES:
-                port, old = session.routes.pop(0)
-                port.remove_route(session, old)
-
-    def remove_route(self, session: Driven, key: RawAddress) -> None:
-        """Forget an address, unless it belongs to another session by now."""
-        route = self._routes.get(key)
-        if route is not None and route[0] is session:
-            del self._routes[key]
+_MAX_CHECKS = 16_384
 
 
 class Driver:
     """Owns the ports, the timer heap and the media clock of one server or client."""
 
-    __slots__ = ("_handle", "_heap", "_order", "_wake_at", "clock", "loop", "ports", "touched")
+    __slots__ = (
+        "_checks",
+        "_handle",
+        "_heap",
+        "_order",
+        "_stale",
+        "_wake_at",
+        "clock",
+        "loop",
+        "ports",
+        "touched",
+    )
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -125,12 +49,51 @@ class Driver:
         self._order = itertools.count()
         self._handle: asyncio.TimerHandle | None = None
         self._wake_at = float("inf")
+        self._stale = 0
+        self._checks: dict[bytes, str] | None = None
 
-    def add_port(self, sock: socket.socket, local: Address | None = None) -> Port:
-        """Start reading a bound socket; `local` overrides the address that its flows show."""
-        port = Port(self, sock, local)
-        self.ports[port.sock.local] = port
+    def add_port(self, sock: socket.socket) -> Port:
+        """Start reading a bound socket."""
+        return self.add_outlet(
+            lambda receive: UdpSocket(sock, receive, self.flush_touched, self.loop)
+        )
+
+    def add_outlet(self, open_outlet: Callable[[Receive], Outlet]) -> Port:
+        """Add a port on whatever can send; sessions use it by its `local` address."""
+        port = Port(self, open_outlet)
+        self.ports[port.local] = port
         return port
+
+    def remove_port(self, port: Port) -> None:
+        """Close a port; what sessions still send from its address is dropped."""
+        if self.ports.get(port.local) is port:
+            del self.ports[port.local]
+        port.sock.close()
+
+    def expect_answers(self) -> None:
+        """Remember who asks what: sessions share a port and send checks of their own.
+
+        The answer to a check names nobody, and may be the first that comes from its address.
+        """
+        self._checks = {}
+
+    def take_check(self, transaction_id: bytes) -> str | None:
+        """Return the ufrag of the session that sent this check, once."""
+        return self._checks.pop(transaction_id, None) if self._checks else None
+
+    def _note_checks(self, out: list[Datagram], ufrag: str, checks: dict[bytes, str]) -> None:
+        for data, _ in out:
+            if data[:2] == b"\x00\x01":
+                checks[data[8:20]] = ufrag
+                if len(checks) > _MAX_CHECKS:
+                    del checks[next(iter(checks))]
+
+    def fail(self, session: Driven, error: Exception) -> None:
+        """Report a bug of ours, and end the session that met it: the others go on."""
+        self.loop.call_exception_handler(
+            {"message": "a session of warp broke an invariant", "exception": error}
+        )
+        session.fail(error)
 
     def flush_touched(self) -> None:
         """Flush every session that received something in this batch."""
@@ -139,10 +102,13 @@ class Driver:
         touched, self.touched = self.touched, []
         for session in touched:
             level, session.touched = session.touched, 0
-            if level == MEDIA:
-                self.flush_media(session)
-            else:
-                self.flush(session)
+            try:
+                if level == MEDIA:
+                    self.flush_media(session)
+                else:
+                    self.flush(session)
+            except Exception as error:
+                self.fail(session, error)
 
     def flush_soon(self, session: Driven) -> None:
         """Flush a session at the end of this turn of the loop; repeated calls cost nothing."""
@@ -158,6 +124,8 @@ class Driver:
         now = self.loop.time()
         out = peer.datagrams_to_send(now)
         if out:
+            if self._checks is not None:
+                self._note_checks(out, peer.local_ufrag, self._checks)
             self._send(out)
         session.receive_events(now)
         deadline = peer.get_timer()
@@ -212,8 +180,11 @@ class Driver:
             if session.deadline != deadline:
                 continue
             session.deadline = None
-            session.peer.handle_timer(now)
-            self.flush(session)
+            try:
+                session.peer.handle_timer(now)
+                self.flush(session)
+            except Exception as error:
+                self.fail(session, error)
         if self._heap and self._heap[0][0] < self._wake_at:
             self._schedule(self._heap[0][0])
 
@@ -223,9 +194,10 @@ class Driver:
         for port, key in session.routes:
             port.remove_route(session, key)
         session.routes.clear()
-        if len(self._heap) > 64 and len(self._heap) > 4 * sum(
-            1 for d, _, s in self._heap if s.deadline == d
-        ):
+        # what stays in the heap keeps its session alive: half of it at most
+        self._stale += 1
+        if 2 * self._stale >= len(self._heap):
+            self._stale = 0
             self._heap = [entry for entry in self._heap if entry[2].deadline == entry[0]]
             heapq.heapify(self._heap)
 

@@ -1,10 +1,10 @@
-"""Local candidates as they are found: host addresses at once, then what servers tell.
+"""Candidates that servers tell: server-reflexive ones and relays, as they are found.
 
-RFC 8445 section 5.1.1, trickled (RFC 8838): the caller starts checking on the first candidate. A
-client runs this beside its first check; a server with a public address never needs it.
+RFC 8445 section 5.1.1, trickled (RFC 8838): nobody waits for them. A client runs this beside its
+first check; a server with a public address never needs it. Called by `warp.io.trickle`.
 
-    gather(port) ─▶ host ─▶ server-reflexive      asked THROUGH the session's own socket
-    gather_relays ─▶ RelayTransport               its own socket to the TURN server
+    gather_reflexive(port) ─▶ Candidate            asked THROUGH the session's own socket
+    gather_relays ─▶ RelayTransport                its own socket to the TURN server
 """
 
 from __future__ import annotations
@@ -18,49 +18,40 @@ from typing import Any, TypeVar
 from warp.contract import Address
 from warp.entropy import Entropy
 from warp.errors import InvalidConfig
-from warp.ice import Candidate, CandidateType, make_candidate
-from warp.io.interfaces import host_addresses
+from warp.ice import Candidate
 from warp.io.reflexive import GatherPort, discover, trace_failure
-from warp.io.relay import RelayReceiver, RelayTransport, TurnServer
+from warp.io.relay import RelayTransport, TurnServer
 from warp.stun import TransactionConfig
 from warp.trace import Trace
 
 T = TypeVar("T")
 STUN_PORT = 3478  # TURN's too
 TURNS_PORT = 5349
-_WILDCARDS = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatherConfig:
-    """Where candidates come from."""
+    """Where candidates come from besides the machine's own addresses."""
 
-    loopback: bool = False  # offer 127.0.0.1 and ::1 as well
-    ipv6: bool = True
     stun_servers: tuple[Address, ...] = ()  # host name or number, and port
     turn_servers: tuple[TurnServer, ...] = ()
     timeout_s: float = 5.0  # then what has not answered is given up
     transaction: TransactionConfig = field(default_factory=TransactionConfig)
 
 
-async def gather(
+async def gather_reflexive(
     port: GatherPort, config: GatherConfig, *, entropy: Entropy, trace: Trace | None = None
 ) -> AsyncGenerator[Candidate, None]:
-    """Yield a socket's candidates as they are found: host first, then server-reflexive.
+    """Yield the server-reflexive candidates of a socket as they are found.
 
     Ends when every server has answered or `timeout_s` is over; failures are traced, not raised.
     """
-    hosts = _host_candidates(port.local, config)
-    for candidate in hosts:
-        yield candidate
-    if not hosts:
-        return
-    base = hosts[0].address
+    base = port.local
     work = [
         discover(port, base, server, config.transaction, entropy, trace)
         for server in config.stun_servers
     ]
-    seen = {candidate.address for candidate in hosts}
+    seen = {base}
     async with aclosing(_as_finished(work, config.timeout_s, _no_release)) as results:
         async for found in results:
             # without a NAT the mapped address is the base: redundant (RFC 8445 section 5.1.3)
@@ -70,55 +61,36 @@ async def gather(
 
 
 async def gather_relays(
-    config: GatherConfig,
-    receive: RelayReceiver,
-    *,
-    trace: Trace | None = None,
+    config: GatherConfig, *, trace: Trace | None = None
 ) -> AsyncGenerator[RelayTransport, None]:
     """Yield an open relay for each TURN server that gives one; the caller owns what it got.
 
-    `receive(relay, data, remote)` is called for each relayed datagram.
+    What a relay receives is dropped until its `receive` is set.
     """
-    work = [_open_relay(server, receive, trace) for server in config.turn_servers]
+    work = [_open_relay(server, trace) for server in config.turn_servers]
     async with aclosing(_as_finished(work, config.timeout_s, _release_relay)) as results:
         async for relay in results:
             if relay is not None:
                 yield relay
 
 
-def _host_candidates(local: Address, config: GatherConfig) -> list[Candidate]:
-    host, port = local
-    if host not in _WILDCARDS:
-        return [make_candidate(CandidateType.HOST, (host, port))]
-    hosts = [
-        address
-        for address in host_addresses(loopback=config.loopback, ipv6=config.ipv6)
-        if (":" in address) == (":" in host)
-    ]
-    return [
-        make_candidate(CandidateType.HOST, (address, port), local_preference=65535 - index)
-        for index, address in enumerate(hosts)
-    ]
-
-
-async def _open_relay(
-    server: TurnServer, receive: RelayReceiver, trace: Trace | None
-) -> RelayTransport | None:
+async def _open_relay(server: TurnServer, trace: Trace | None) -> RelayTransport | None:
     try:
-        return await RelayTransport.open(server, receive)
+        return await RelayTransport.open(server)
     except OSError as error:
         now = asyncio.get_running_loop().time()
         trace_failure(trace, now, (server.host, server.port), str(error))
         return None
 
 
-async def _no_release(_: Any) -> None:
+async def _no_release(_: object) -> None:
     return None
 
 
 async def _release_relay(relay: RelayTransport | None) -> None:
     if relay is not None:
-        await relay.close()
+        relay.close()
+        await relay.wait_closed()
 
 
 async def _as_finished(

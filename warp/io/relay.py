@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import socket
 import ssl
 import struct
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -36,7 +37,7 @@ _MAX_PEERS = 256
 _CLOSE_TIMEOUT_S = 1.0
 _HEADER = struct.Struct("!HH")
 
-RelayReceiver: TypeAlias = Callable[["RelayTransport", bytes, Address], None]
+RelayReceiver: TypeAlias = Callable[[bytes, Address], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,11 @@ class RelayError(OSError):
 
 async def resolve_server(server: Address, family: int, kind: int) -> Address | None:
     """Return a server's numeric address of one family (0: any), or None when it has none."""
+    with contextlib.suppress(ValueError):
+        # the system's resolver would cost a thread to tell the same
+        number = ipaddress.ip_address(server[0])
+        own = socket.AF_INET6 if number.version == 6 else socket.AF_INET
+        return (str(number), server[1]) if family in (0, own) else None
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(server[0], server[1], family=family, type=kind)
@@ -91,30 +97,29 @@ class _StreamClient(turn.TurnClientTcpProtocol):
 
 
 class RelayTransport(asyncio.DatagramProtocol):
-    """One allocation. `send` never blocks; received datagrams go to the receiver given."""
+    """One allocation, and an outlet for a port. `send` never blocks.
+
+    `receive(data, remote)` is called for each relayed datagram once it is set; `lost` is done when
+    the allocation has gone without our doing.
+    """
 
     __slots__ = (
         "_bound",
         "_client",
+        "_closing",
         "_loop",
         "_put",
-        "_receive",
         "_tasks",
         "_waiting",
         "candidate",
         "closed",
         "dropped",
         "lost",
+        "receive",
     )
 
-    def __init__(
-        self,
-        client: turn.TurnClientProtocol,
-        receive: RelayReceiver,
-        candidate: Candidate,
-    ) -> None:
+    def __init__(self, client: turn.TurnClientProtocol, candidate: Candidate) -> None:
         self._client = client
-        self._receive = receive
         self._loop = asyncio.get_running_loop()
         self._put: Callable[[bytes], object]
         if isinstance(client, turn.TurnClientTcpProtocol):
@@ -128,7 +133,9 @@ class RelayTransport(asyncio.DatagramProtocol):
         self.candidate = candidate
         self.closed = False
         self.dropped = 0
-        self.lost: Callable[[RelayTransport], None] | None = None
+        self.receive: RelayReceiver | None = None
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self._closing: asyncio.Task[None] | None = None
         client.receiver = self
 
     @property
@@ -137,7 +144,7 @@ class RelayTransport(asyncio.DatagramProtocol):
         return self.candidate.address
 
     @classmethod
-    async def open(cls, server: TurnServer, receive: RelayReceiver) -> RelayTransport:
+    async def open(cls, server: TurnServer) -> RelayTransport:
         """Allocate. Raises `RelayError` when the server is unreachable or refuses."""
         kind = socket.SOCK_DGRAM if server.transport == "udp" else socket.SOCK_STREAM
         remote = await resolve_server((server.host, server.port), 0, kind)
@@ -159,7 +166,7 @@ class RelayTransport(asyncio.DatagramProtocol):
         )
         # RFC 8839 section 5.1: the related address of a relayed candidate is the mapped one
         candidate = replace(candidate, related_address=client.mapped_address)
-        return cls(client, receive, candidate)
+        return cls(client, candidate)
 
     # ---- to the peer
 
@@ -173,6 +180,11 @@ class RelayTransport(asyncio.DatagramProtocol):
             self._bound[remote] = self._loop.time() + REBIND_S
             self._start(self._rebind(channel, remote))
         self._write(channel, data)
+
+    def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
+        """Send several datagrams to one peer, one by one."""
+        for data in datagrams:
+            self.send(data, remote)
 
     def _write(self, channel: int, data: bytes) -> None:
         if self.closed:
@@ -233,31 +245,39 @@ class RelayTransport(asyncio.DatagramProtocol):
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         """Hand a relayed datagram on."""
-        if not self.closed:
-            self._receive(self, data, (addr[0], addr[1]))
+        if self.receive is not None and not self.closed:
+            self.receive(data, (addr[0], addr[1]))
 
     def error_received(self, exc: Exception) -> None:
         """Count what could not be sent."""
         self.dropped += 1
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the allocation is gone; `lost` is told unless we closed it ourselves."""
+        """Note that the allocation is gone; `lost` tells unless we closed it ourselves."""
         if self._client.refresh_task is not None:
             self._client.refresh_task.cancel()
         if not self.closed:
             self.closed = True
-            if self.lost is not None:
-                self.lost(self)
+            if not self.lost.done():
+                self.lost.set_result(None)
 
-    async def close(self) -> None:
-        """Give the allocation back; a server that does not answer holds us up one second."""
+    def close(self) -> None:
+        """Begin to give the allocation back; harmless when repeated."""
         if self.closed:
             return
         self.closed = True
         for task in self._tasks:
             task.cancel()
+        self._closing = self._loop.create_task(self._give_back())
+
+    async def _give_back(self) -> None:
         with contextlib.suppress(TimeoutError, OSError):
             await asyncio.wait_for(self._client.delete(), _CLOSE_TIMEOUT_S)
+
+    async def wait_closed(self) -> None:
+        """Wait until it is given back; a server that does not answer holds us up one second."""
+        if self._closing is not None:
+            await asyncio.shield(self._closing)
 
 
 async def _connect(server: TurnServer, remote: Address) -> turn.TurnClientProtocol:

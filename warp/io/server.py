@@ -1,49 +1,56 @@
 """One UDP port, any number of sessions: a server that answers offers at once.
 
-Nothing is gathered: the answer names the address that the port is bound to. A session costs no
+Nothing is gathered: the answer names the addresses that the port is bound on. A session costs no
 thread, no task and no socket of its own.
+
+    listen ─▶ a socket for each address, one port number ─▶ Server.accept_offer ─▶ Session
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 from warp.crypto import Certificate
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidState
-from warp.ice import IceCredentials
-from warp.io.config import ServerConfig, peer_config
-from warp.io.credentials import default_certificate, key_log
+from warp.ice import Candidate, CandidateType, IceCredentials, make_candidate
+from warp.io.config import ServerConfig
+from warp.io.credentials import default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
-from warp.io.interfaces import host_addresses
+from warp.io.interfaces import WILDCARDS, bind_each, expand_host
 from warp.io.session import Session, SessionOwner
-from warp.io.udp import bind_udp
-from warp.peer import FlowAuthenticated, PeerConnection
+from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
+
+_DRIFT_S = 0.1
 
 
 class Server(SessionOwner):
     """Made by `listen`. `accept_offer` turns a client's offer into a live session."""
 
     __slots__ = (
+        "_by_ufrag",
+        "_candidates",
         "_certificate",
         "_config",
         "_driver",
         "_entropy",
         "_peer_config",
-        "_port",
         "_sessions",
         "_trace",
         "addresses",
+        "port",
     )
 
     def __init__(
         self,
         driver: Driver,
         config: ServerConfig,
-        certificate: Certificate,
+        *,
         addresses: tuple[str, ...],
+        certificate: Certificate,
         entropy: Entropy,
         trace: Trace | None,
     ) -> None:
@@ -52,28 +59,40 @@ class Server(SessionOwner):
         self._certificate = certificate
         self._entropy = entropy
         self._trace = trace
-        self._port = next(iter(driver.ports.values()))
-        self._sessions: dict[str, Session] = {}
-        self.addresses = addresses
-        self._peer_config = peer_config(
-            config.warp,
-            lite=config.lite,
-            passive=config.passive,
-            early_data=config.early_data,
-            audio=config.audio,
-            max_message_size=config.max_message_size,
-            connect_timeout_s=config.connect_timeout_s,
-        )
-
-    @property
-    def port(self) -> int:
+        self._sessions: dict[Session, None] = {}
+        self._by_ufrag: dict[str, Session] = {}
+        self._peer_config = config.peer(wall_offset_s=wall_offset(driver.loop))
+        self.port = next(iter(driver.ports))[1]
         """The UDP port."""
-        return self._port.sock.port
+        self.addresses = addresses
+        """The addresses that answers name, best first."""
+        self._candidates = self._make_candidates()
+        for port in driver.ports.values():
+            port.by_ufrag = self._by_ufrag
+        if not config.lite:
+            driver.expect_answers()
+
+    def _make_candidates(self) -> list[Candidate]:
+        """Return the candidates of every answer (RFC 8445 section 5.1.1).
+
+        An advertised address stands before one of ours; a full agent sends its checks from there.
+        """
+        found = []
+        for index, host in enumerate(self.addresses):
+            kind, base = CandidateType.HOST, None
+            if not self._config.lite and (host, self.port) not in self._driver.ports:
+                same = [a for a in self._driver.ports if (":" in a[0]) == (":" in host)]
+                if same:
+                    kind, base = CandidateType.SERVER_REFLEXIVE, same[0]
+            found.append(
+                make_candidate(kind, (host, self.port), base=base, local_preference=0xFFFF - index)
+            )
+        return found
 
     @property
     def sessions(self) -> list[Session]:
         """The sessions that have not ended."""
-        return list(self._sessions.values())
+        return list(self._sessions)
 
     @property
     def certificate(self) -> Certificate:
@@ -84,52 +103,78 @@ class Server(SessionOwner):
         """Answer an offer; `session.answer` is the text to return to the client.
 
         Raises `warp.sdp.SdpError` naming line and rule when the offer is not usable, and
-        `InvalidState` when the server is full or closed.
+        `InvalidState` when the server is full or closed; then nothing is left behind.
         """
         if not self._driver.ports:
             raise InvalidState("the server is closed")
         if len(self._sessions) >= self._config.max_sessions:
             raise InvalidState(f"the server already serves {len(self._sessions)} sessions")
+        if credentials is not None and credentials.ufrag in self._by_ufrag:
+            raise InvalidState("another session has these ICE credentials")
         now = self._driver.loop.time()
         peer = PeerConnection(
-            self._peer_config,
+            self._present_config(),
             certificate=self._certificate,
             entropy=self._entropy,
             trace=self._trace,
             keylog=key_log(),
             credentials=credentials,
         )
-        for address in self.addresses:
-            peer.add_local_address((address, self.port), now)
-        peer.set_remote_description("offer", sdp, now)
-        answer = peer.create_answer(now)
-        peer.set_local_description("answer", answer, now)
+        for candidate in self._candidates:
+            peer.add_local_candidate(candidate, now)
         session = Session(self._driver, peer, self)
-        session.answer = answer
-        self._sessions[peer.local_ufrag] = session
-        self._port.by_ufrag[peer.local_ufrag] = session
-        self._driver.flush_soon(session)
+        session.accept_offer(sdp)
+        self._sessions[session] = None
         return session
 
+    def _present_config(self) -> PeerConfig:
+        """Return the configuration for a new session: the wall clock may have been set."""
+        offset = wall_offset(self._driver.loop)
+        if abs(offset - self._peer_config.wall_offset_s) > _DRIFT_S:
+            self._peer_config = replace(self._peer_config, wall_offset_s=offset)
+        return self._peer_config
+
     def add_media_tick(self, tick: Callable[[float], None]) -> Callable[[], None]:
-        """Call `tick(now)` every 20 ms on the process's audio clock; returns how to stop it."""
+        """Call `tick(now)` every 20 ms on the process's audio clock; returns how to stop it.
+
+        `now` is in seconds of the event loop's clock.
+        """
         return self._driver.clock.add_tick(tick)
+
+    def register(self, session: Session) -> None:
+        """Know the session by every ufrag that may name it in a check."""
+        for ufrag in session.peer.local_ufrags:
+            self._by_ufrag[ufrag] = session
 
     def route(self, session: Session, event: FlowAuthenticated) -> None:
         """Lead the event's address to the session."""
-        self._port.add_route(session, event.flow)
+        port = self._driver.ports.get(event.flow.local)
+        if port is not None:
+            port.add_route(session, event.flow)
 
     def release(self, session: Session) -> None:
         """Forget a session that has ended."""
         for ufrag in session.peer.local_ufrags:
-            if self._port.by_ufrag.get(ufrag) is session:
-                del self._port.by_ufrag[ufrag]
-            self._sessions.pop(ufrag, None)
+            if self._by_ufrag.get(ufrag) is session:
+                del self._by_ufrag[ufrag]
+        self._sessions.pop(session, None)
+
+    def resolves_names(self) -> bool:
+        """A lite agent checks nobody and has no use for addresses."""
+        return not self._config.lite
 
     async def close(self) -> None:
-        """Close every session, then the port."""
-        await asyncio.gather(*(session.close() for session in self.sessions))
-        self._driver.close()
+        """Close every session, then the port. Harmless when repeated."""
+        try:
+            await asyncio.gather(*(session.close() for session in self.sessions))
+        finally:
+            self._driver.close()
+
+    async def __aenter__(self) -> Server:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
 
 async def listen(
@@ -144,18 +189,30 @@ async def listen(
 ) -> Server:
     """Open one UDP port (0: any) and return the server on it.
 
-    Raises `warp.io.AddressInUse` when the port is taken. The certificate is made afresh (ECDSA
-    P-256) unless given.
+    `host` is an address of this machine; `0.0.0.0` means every IPv4 address that it has now, `::`
+    every IPv6 address, and an empty text both. Answers name those, or what `config.advertise`
+    says: the public addresses in front of a NAT.
+
+    Raises `warp.io.AddressInUse` when the port is taken and `UsageError` when the address is not
+    ours. The certificate is made afresh (ECDSA P-256) unless given.
     """
     config = config or ServerConfig()
     source = entropy or SystemEntropy()
+    identity = certificate or default_certificate(source)
+    # this machine's own clients are welcome too, but others are not told of 127.0.0.1
+    sockets = bind_each(expand_host(host, loopback=True), port, reuse_port=reuse_port)
     driver = Driver(asyncio.get_running_loop())
-    sock = bind_udp(host, port, reuse_port=reuse_port)
-    wildcard = host in ("0.0.0.0", "::")
-    addresses = config.advertise or (
-        tuple(a for a in host_addresses() if (":" in a) == (host == "::")) if wildcard else (host,)
-    )
-    driver.add_port(sock, (addresses[0], sock.getsockname()[1]))
+    local = [driver.add_port(sock).local[0] for sock in sockets]
+    reachable = [a for a in local if not _is_loopback(a)] if host in WILDCARDS else []
     return Server(
-        driver, config, certificate or default_certificate(source), addresses, source, trace
+        driver,
+        config,
+        addresses=config.advertise or tuple(reachable or local),
+        certificate=identity,
+        entropy=source,
+        trace=trace,
     )
+
+
+def _is_loopback(host: str) -> bool:
+    return host.startswith("127.") or host == "::1"

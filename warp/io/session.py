@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from warp import datachannel
-from warp.errors import HandshakeTimedOut, UsageError, WarpError
+from warp.errors import HandshakeTimedOut, InternalError, UsageError, WarpError
+from warp.ice import parse_candidate
 from warp.io.audio import AudioIn, AudioOut
 from warp.io.channel import Channel
-from warp.io.driver import Driver, Port, RawAddress
+from warp.io.driver import Driver
+from warp.io.inbox import Inbox
+from warp.io.port import Port, RawAddress
+from warp.io.trickle import Trickle
 from warp.peer import (
     AudioReceived,
     ConnectionState,
@@ -20,16 +25,72 @@ from warp.peer import (
     StateChanged,
     Terminated,
 )
+from warp.trace import Trace
+
+Signal = Callable[[str], Awaitable[str]]
+_WAKING = (
+    datachannel.ChannelOpened,
+    datachannel.ChannelClosed,
+    datachannel.BufferedAmountLow,
+)
+
+
+class SessionOwner:
+    """What a server or a client does for its sessions."""
+
+    def register(self, session: Session) -> None:
+        """Know the session by every ufrag that may name it."""
+
+    def route(self, session: Session, event: FlowAuthenticated) -> None:
+        """Lead the event's address to the session."""
+        raise NotImplementedError
+
+    def release(self, session: Session) -> None:
+        """Forget a session that has ended."""
+        raise NotImplementedError
+
+    def resolves_names(self) -> bool:
+        """Whether `.local` names of the peer are of use: to whoever sends checks."""
+        return True
+
+
+class Ending:
+    """The end of a session, to be awaited by anybody, any number of times.
+
+    Yields the error that ended it, or None when either side closed it on purpose. Cancelling the
+    await does not harm the session.
+    """
+
+    __slots__ = ("_future",)
+
+    def __init__(self, future: asyncio.Future[WarpError | None]) -> None:
+        self._future = future
+
+    def __await__(self) -> Generator[Any, None, WarpError | None]:
+        return asyncio.shield(self._future).__await__()
+
+    def done(self) -> bool:
+        """Whether the session has ended."""
+        return self._future.done()
+
+    def result(self) -> WarpError | None:
+        """Return what ended it; raises `asyncio.InvalidStateError` before the end."""
+        return self._future.result()
+
+    def add_done_callback(self, callback: Callable[[Ending], object]) -> None:
+        """Call `callback` with this object at the end, soon when that is past."""
+        self._future.add_done_callback(lambda _: callback(self))
 
 
 class Session:
-    """A live connection. Made by `warp.io.Server.accept_offer` and `warp.io.connect`."""
+    """A live connection. Made by `Server.accept_offer`, `Client.connect` and `connect`."""
 
     __slots__ = (
         "_channels",
         "_closed",
         "_connected",
         "_owner",
+        "_trickle",
         "_unclaimed",
         "answer",
         "audio_in",
@@ -50,7 +111,8 @@ class Session:
         self.routes: list[tuple[Port, RawAddress]] = []
         self._owner = owner
         self._channels: dict[int, Channel] = {}
-        self._unclaimed: asyncio.Queue[Channel] = asyncio.Queue()
+        self._unclaimed: Inbox[Channel] | None = None
+        self._trickle: Trickle | None = None
         self._connected: asyncio.Future[None] = driver.loop.create_future()
         self._closed: asyncio.Future[WarpError | None] = driver.loop.create_future()
         self.audio_in = AudioIn()
@@ -59,16 +121,20 @@ class Session:
     # -- the application's side ---------------------------------------------------------------
 
     async def connected(self, timeout_s: float = 30.0) -> None:
-        """Wait until the peer is authenticated; raises what ended the session if it ends first."""
-        waiter = asyncio.shield(self._connected)
-        closed = asyncio.shield(self._closed)
+        """Wait until the peer is authenticated.
+
+        Raises what ended the session if it ends first, `UsageError` if it was closed, and
+        `HandshakeTimedOut` after `timeout_s`; the session itself goes on then.
+        """
         done, _ = await asyncio.wait(
-            (waiter, closed), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED
+            (self._connected, self._closed),
+            timeout=timeout_s,
+            return_when=asyncio.FIRST_COMPLETED,
         )
-        if waiter in done:
+        if self._connected in done:
             return
-        if closed in done:
-            raise closed.result() or UsageError("the session was closed before it connected")
+        if self._closed in done:
+            raise self._closed.result() or UsageError("the session was closed before it connected")
         raise HandshakeTimedOut(f"not connected after {timeout_s:g} s")
 
     @property
@@ -77,12 +143,9 @@ class Session:
         return self.peer.state
 
     @property
-    def closed(self) -> asyncio.Future[WarpError | None]:
-        """Awaitable end: the error that ended the session, or None when it was closed on purpose.
-
-        Cancelling the await does not harm the session.
-        """
-        return asyncio.shield(self._closed)
+    def closed(self) -> Ending:
+        """The end, awaitable: the error that ended the session, or None when it was closed."""
+        return Ending(self._closed)
 
     def channel(
         self,
@@ -95,7 +158,11 @@ class Session:
         negotiated: bool = False,
         stream_id: int | None = None,
     ) -> Channel:
-        """Open a data channel; with `negotiated`, both ends call this with the same `stream_id`."""
+        """Open a data channel; with `negotiated`, both ends call this with the same `stream_id`.
+
+        Raises `InvalidConfig` for parameters that do not go together and `InvalidState` when the
+        session has ended.
+        """
         config = datachannel.ChannelConfig(
             label=label,
             protocol=protocol,
@@ -109,27 +176,107 @@ class Session:
         self.driver.flush_soon(self)
         return self._wrap(inner)
 
-    async def channels(self) -> AsyncIterator[Channel]:
-        """Iterate over the channels that the peer opens (DCEP, RFC 8832)."""
-        while not self._closed.done():
-            getter = asyncio.ensure_future(self._unclaimed.get())
-            closed = self.closed
-            await asyncio.wait((getter, closed), return_when=asyncio.FIRST_COMPLETED)
-            if getter.done():
-                yield getter.result()
-            else:
-                getter.cancel()
+    def channels(self) -> Inbox[Channel]:
+        """Iterate over the channels that the peer opens (DCEP, RFC 8832), until the end."""
+        if self._unclaimed is None:
+            self._unclaimed = Inbox()
+            if self._closed.done():
+                self._unclaimed.close()
+        return self._unclaimed
+
+    def local_candidates(self) -> Inbox[str]:
+        """Iterate over candidate lines found after our description was made (RFC 8838).
+
+        An application with trickle signalling passes them to the peer; ends when no more will
+        come. Nothing depends on it towards a server with a public address.
+        """
+        if self._trickle is not None:
+            return self._trickle.lines
+        none: Inbox[str] = Inbox()
+        none.close()
+        return none
+
+    def add_remote_candidate(self, line: str | None) -> None:
+        """Take in a candidate line that the peer trickled; None or an empty one: no more come.
+
+        A `.local` name is looked up by multicast DNS. Raises `InvalidConfig` for a line that is
+        no candidate and `InvalidState` before the descriptions are exchanged.
+        """
+        now = self.driver.loop.time()
+        self.peer.add_remote_candidate(line or None, now)
+        if line:
+            self._resolve_name(line)
+        self.driver.flush_soon(self)
+
+    def accept_offer(self, sdp: str) -> str:
+        """Answer another offer of the same peer: an ICE restart, or changed media.
+
+        Raises `warp.sdp.SdpError` naming line and rule when it is not usable (nothing has changed
+        then), and `InvalidState` when the session has ended.
+        """
+        now = self.driver.loop.time()
+        self.peer.set_remote_description("offer", sdp, now)
+        self.answer = self.peer.create_answer(now)
+        self.peer.set_local_description("answer", self.answer, now)
+        self._owner.register(self)
+        self.driver.flush_soon(self)
+        return self.answer
+
+    async def renegotiate(self, signal: Signal, *, ice_restart: bool = False) -> None:
+        """Offer again in mid-call; `signal` takes the offer to the peer and returns its answer.
+
+        With `ice_restart` new credentials replace the old ones and every path is checked afresh
+        (RFC 8445 section 9). Raises what `signal` raises, the offer is withdrawn then, and
+        `warp.sdp.SdpError` when the answer is not usable.
+        """
+        peer, loop = self.peer, self.driver.loop
+        offer = peer.create_offer(loop.time(), ice_restart=ice_restart)
+        peer.set_local_description("offer", offer, loop.time())
+        self._owner.register(self)
+        try:
+            self.receive_answer(await signal(offer))
+        except BaseException:
+            with contextlib.suppress(UsageError):
+                peer.rollback()
+            raise
 
     async def close(self) -> None:
-        """Say goodbye and end; every task of the session is gone when this returns."""
+        """Say goodbye and end; every task of the session is gone when this returns.
+
+        Takes no time unless a relay has to be given back: then a second at most.
+        """
         if not self._closed.done():
             self.peer.close(self.driver.loop.time())
             self.driver.flush(self)
-        await self._closed
+        await asyncio.shield(self._closed)
+        if self._trickle is not None:
+            await self._trickle.wait_closed()
 
     def stats(self) -> dict[str, Any]:
         """Return counters and the times of the start's milestones (monotonic seconds)."""
         return self.peer.stats()
+
+    # -- the owner's side -----------------------------------------------------------------------
+
+    def receive_answer(self, answer: str) -> None:
+        """Apply the answer to our offer: the first check leaves now."""
+        self.peer.set_remote_description("answer", answer, self.driver.loop.time())
+        self.answer = answer
+        for line in answer.splitlines():
+            if line.startswith("a=candidate:") and ".local " in line:
+                self._resolve_name(line)
+        self.driver.flush(self)
+
+    def make_trickle(self, trace: Trace | None = None) -> Trickle:
+        """Return what finds out about addresses for this session."""
+        if self._trickle is None:
+            self._trickle = Trickle(self, trace)
+        return self._trickle
+
+    def _resolve_name(self, line: str) -> None:
+        candidate = parse_candidate(line)
+        if candidate.host.endswith(".local") and self._owner.resolves_names():
+            self.make_trickle().resolve(candidate)
 
     # -- the driver's side --------------------------------------------------------------------
 
@@ -150,14 +297,15 @@ class Session:
             elif isinstance(event, Terminated):
                 self._end(event.error)
             elif isinstance(event, datachannel.ChannelAnnounced):
-                self._unclaimed.put_nowait(self._wrap(event.channel))
-            elif isinstance(
-                event,
-                datachannel.ChannelOpened
-                | datachannel.ChannelClosed
-                | datachannel.BufferedAmountLow,
-            ):
+                self.channels().put(self._wrap(event.channel))
+            elif isinstance(event, _WAKING):
                 self._wrap(event.channel)._wake()
+
+    def fail(self, error: Exception) -> None:
+        """End for a bug of ours, which the driver has reported."""
+        with contextlib.suppress(Exception):
+            self.peer.close(self.driver.loop.time())
+        self._end(error if isinstance(error, WarpError) else InternalError(repr(error)))
 
     def _wrap(self, inner: datachannel.Channel) -> Channel:
         channel = self._channels.get(id(inner))
@@ -170,23 +318,15 @@ class Session:
     def _end(self, error: WarpError | None) -> None:
         if self._closed.done():
             return
+        self._closed.set_result(error)
         self.driver.forget(self)
         self.audio_in._close()
         self.audio_out._close()
         for channel in list(self._channels.values()):
             channel._wake()
         self._channels.clear()
+        if self._unclaimed is not None:
+            self._unclaimed.close()
+        if self._trickle is not None:
+            self._trickle.close()
         self._owner.release(self)
-        self._closed.set_result(error)
-
-
-class SessionOwner:
-    """What a server or a client does for its sessions."""
-
-    def route(self, session: Session, event: FlowAuthenticated) -> None:
-        """Lead the event's address to the session."""
-        raise NotImplementedError
-
-    def release(self, session: Session) -> None:
-        """Forget a session that has ended."""
-        raise NotImplementedError

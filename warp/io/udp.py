@@ -105,8 +105,10 @@ class UdpSocket:
         except BlockingIOError:
             pass
         except OSError as error:
-            # an ICMP error of an earlier send is reported here; the next read goes on
-            if error.errno not in (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH):
+            # an ICMP error of an earlier send is reported here; the next read goes on.
+            # What a datagram led to may also have closed the socket.
+            passing = (errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH)
+            if error.errno not in passing and self._sock.fileno() >= 0:
                 raise
         finally:
             self._receive_done()

@@ -13,69 +13,17 @@ from warp.ice import Candidate, CandidateType
 from warp.io import gathering
 from warp.io.gathering import (
     GatherConfig,
-    gather,
+    gather_reflexive,
     gather_relays,
     parse_stun_server,
     parse_turn_server,
 )
-from warp.io.reflexive import ProbeTable
-from warp.io.relay import RelayTransport, TurnServer
+from warp.io.relay import TurnServer
 from warp.stun import TransactionConfig
 from warp.trace import MemoryTrace
 
 MAPPED = ("203.0.113.7", 61000)
 FAST = TransactionConfig(initial_rto_s=0.01, request_count=2, final_wait_rtos=2)
-
-
-class FixedPort:
-    """A socket that is never used: only its address counts."""
-
-    def __init__(self, local: Address) -> None:
-        self.local = local
-        self.probes = ProbeTable()
-
-    def send(self, data: bytes, remote: Address) -> None:
-        raise AssertionError("nothing is to be sent")
-
-
-def collect(config: GatherConfig, local: Address) -> list[Candidate]:
-    async def run() -> list[Candidate]:
-        found = gather(FixedPort(local), config, entropy=SeededEntropy(1))
-        return [candidate async for candidate in found]
-
-    return asyncio.run(run())
-
-
-def test_a_bound_address_is_the_host_candidate() -> None:
-    [candidate] = collect(GatherConfig(), ("192.0.2.10", 5000))
-    assert candidate.type is CandidateType.HOST
-    assert candidate.address == ("192.0.2.10", 5000)
-    assert candidate.related_address is None
-
-
-@pytest.mark.parametrize(
-    ("local", "expected"),
-    [("0.0.0.0", ["192.0.2.1", "192.0.2.2"]), ("::", ["2001:db8::1"])],
-)
-def test_a_wildcard_stands_for_every_address_of_its_family(
-    local: str, expected: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def addresses(*, loopback: bool, ipv6: bool) -> list[str]:
-        return ["192.0.2.1", "192.0.2.2", "2001:db8::1"]
-
-    monkeypatch.setattr(gathering, "host_addresses", addresses)
-    found = collect(GatherConfig(), (local, 5000))
-    assert [candidate.host for candidate in found] == expected
-    assert len({candidate.priority for candidate in found}) == len(found)
-    assert [c.priority for c in found] == sorted((c.priority for c in found), reverse=True)
-
-
-def test_no_address_of_the_family_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def addresses(*, loopback: bool, ipv6: bool) -> list[str]:
-        return ["192.0.2.1"]
-
-    monkeypatch.setattr(gathering, "host_addresses", addresses)
-    assert collect(GatherConfig(stun_servers=(("192.0.2.9", 1),)), ("::", 5000)) == []
 
 
 def with_port(story: Callable[[ProbedEndpoint], Awaitable[None]]) -> None:
@@ -89,29 +37,18 @@ def with_port(story: Callable[[ProbedEndpoint], Awaitable[None]]) -> None:
 
 def start(port: ProbedEndpoint, *servers: Address) -> AsyncGenerator[Candidate, None]:
     config = GatherConfig(stun_servers=servers, transaction=FAST)
-    return gather(port, config, entropy=SeededEntropy(1))
+    return gather_reflexive(port, config, entropy=SeededEntropy(1))
 
 
-def test_host_first_then_what_the_server_sees() -> None:
+def test_what_the_server_sees_of_the_sessions_own_socket() -> None:
     async def story(port: ProbedEndpoint) -> None:
         async with stun_server(MAPPED) as server:
             found = [candidate async for candidate in start(port, server.address)]
             assert server.requests == [port.local]
-        assert [candidate.type.value for candidate in found] == ["host", "srflx"]
-        assert found[1].address == MAPPED
-        assert found[1].related_address == port.local
-
-    with_port(story)
-
-
-def test_a_host_candidate_waits_for_no_server() -> None:
-    async def story(port: ProbedEndpoint) -> None:
-        async with stun_server(MAPPED) as server:
-            found = start(port, server.address)
-            candidate = await anext(found)
-            assert candidate.type is CandidateType.HOST
-            assert server.requests == []
-            await found.aclose()
+        [candidate] = found
+        assert candidate.type is CandidateType.SERVER_REFLEXIVE
+        assert candidate.address == MAPPED
+        assert candidate.related_address == port.local
 
     with_port(story)
 
@@ -123,7 +60,7 @@ def test_redundant_addresses_are_left_out() -> None:
         async with stun_server() as plain, stun_server(MAPPED) as one, stun_server(MAPPED) as two:
             servers = (plain.address, one.address, two.address)
             found = [candidate async for candidate in start(port, *servers)]
-        assert [candidate.type.value for candidate in found] == ["host", "srflx"]
+        assert [candidate.address for candidate in found] == [MAPPED]
 
     with_port(story)
 
@@ -132,8 +69,8 @@ def test_a_silent_server_delays_no_other() -> None:
     async def story(port: ProbedEndpoint) -> None:
         async with stun_server(drop=99) as silent, stun_server(MAPPED) as server:
             found = start(port, silent.address, server.address)
-            kinds = [candidate.type.value async for candidate in found]
-        assert kinds == ["host", "srflx"]
+            addresses = [candidate.address async for candidate in found]
+        assert addresses == [MAPPED]
 
     with_port(story)
 
@@ -142,17 +79,12 @@ def test_stopping_early_leaves_nothing_behind() -> None:
     async def story(port: ProbedEndpoint) -> None:
         async with stun_server(drop=99) as silent, stun_server(MAPPED) as server:
             found = start(port, silent.address, server.address)
-            await anext(found)
             assert (await anext(found)).address == MAPPED
             assert port.probes
             await found.aclose()
             assert not port.probes
 
     with_port(story)
-
-
-def ignore(relay: RelayTransport, data: bytes, remote: Address) -> None:
-    return None
 
 
 def test_relays_come_as_they_open() -> None:
@@ -164,11 +96,12 @@ def test_relays_come_as_they_open() -> None:
             )
             trace = MemoryTrace()
             config = GatherConfig(turn_servers=servers)
-            relays = [relay async for relay in gather_relays(config, ignore, trace=trace)]
+            relays = [relay async for relay in gather_relays(config, trace=trace)]
             assert [relay.candidate.type for relay in relays] == [CandidateType.RELAYED]
             [(_, failure)] = trace.named("io:server_failed")
             assert "secret" not in str(failure)
-            await relays[0].close()
+            relays[0].close()
+            await relays[0].wait_closed()
 
     asyncio.run(asyncio.wait_for(run(), 5))
 
@@ -186,7 +119,7 @@ def test_a_silent_relay_server_is_given_up() -> None:
                 ),
                 timeout_s=0.02,
             )
-            assert [relay async for relay in gather_relays(config, ignore)] == []
+            assert [relay async for relay in gather_relays(config)] == []
             assert asyncio.all_tasks() == before
 
     asyncio.run(asyncio.wait_for(run(), 5))

@@ -26,7 +26,7 @@ class Inbox:
     def __init__(self) -> None:
         self.queue: asyncio.Queue[tuple[bytes, Address]] = asyncio.Queue()
 
-    def __call__(self, relay: RelayTransport, data: bytes, remote: Address) -> None:
+    def receive(self, data: bytes, remote: Address) -> None:
         self.queue.put_nowait((data, remote))
 
     async def next(self) -> tuple[bytes, Address]:
@@ -47,11 +47,13 @@ def play(story: Story, transport: str = "udp") -> None:
     async def run() -> None:
         async with turn_server() as server, udp() as peer:
             inbox = Inbox()
-            relay = await RelayTransport.open(config(server, transport), inbox)
+            relay = await RelayTransport.open(config(server, transport))
+            relay.receive = inbox.receive
             try:
                 await story(server, relay, peer, inbox)
             finally:
-                await relay.close()
+                relay.close()
+                await relay.wait_closed()
         rest = asyncio.all_tasks() - {asyncio.current_task()}
         await asyncio.wait_for(asyncio.gather(*rest, return_exceptions=True), 5)
 
@@ -187,14 +189,13 @@ def test_closing_gives_the_allocation_back() -> None:
         server: TinyTurnServer, relay: RelayTransport, peer: Endpoint, inbox: Inbox
     ) -> None:
         assert len(server.allocations) == 1
-        lost: list[RelayTransport] = []
-        relay.lost = lost.append
-        await relay.close()
-        await relay.close()
+        relay.close()
+        relay.close()
+        await relay.wait_closed()
         assert server.allocations == {}
         relay.send(b"nowhere", peer.address)
         assert relay.dropped == 1
-        assert lost == []
+        assert not relay.lost.done()
 
     play(story)
 
@@ -218,11 +219,9 @@ def test_a_lost_server_is_told() -> None:
     async def story(
         server: TinyTurnServer, relay: RelayTransport, peer: Endpoint, inbox: Inbox
     ) -> None:
-        lost: asyncio.Queue[RelayTransport] = asyncio.Queue()
-        relay.lost = lost.put_nowait
         for writer in server.writers:
             writer.close()
-        assert await asyncio.wait_for(lost.get(), 5) is relay
+        await asyncio.wait_for(relay.lost, 5)
         assert relay.closed
         relay.send(b"nowhere", peer.address)
         assert relay.dropped == 1
@@ -234,7 +233,7 @@ def test_wrong_credentials_are_an_error_without_the_password() -> None:
     async def run() -> None:
         async with turn_server() as server:
             with pytest.raises(RelayError, match="401") as caught:
-                await RelayTransport.open(config(server, password="not-it"), Inbox())
+                await RelayTransport.open(config(server, password="not-it"))
             assert "not-it" not in str(caught.value)
             assert server.allocations == {}
 
@@ -246,7 +245,7 @@ def test_an_unreachable_server_is_an_error() -> None:
         async with turn_server() as server:
             gone = config(server, "tcp")
         with pytest.raises(RelayError):
-            await RelayTransport.open(gone, Inbox())
+            await RelayTransport.open(gone)
 
     asyncio.run(run())
 
@@ -258,7 +257,7 @@ def test_an_unknown_host_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relay_module, "resolve_server", nothing)
     server = TurnServer(host="turn.invalid", username="a", password="b")
     with pytest.raises(RelayError, match="no such host"):
-        asyncio.run(RelayTransport.open(server, Inbox()))
+        asyncio.run(RelayTransport.open(server))
 
 
 def test_resolving() -> None:

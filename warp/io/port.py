@@ -1,0 +1,157 @@
+"""A socket with the table that leads each datagram to its session.
+
+Stop 2 of the eight. A datagram from an unknown address must be a Binding request whose USERNAME
+names a session; an address enters the table only after the session has authenticated it.
+
+    datagram ─▶ probe of gathering? ─▶ STUN: by ufrag, or by what we asked ─▶ else: by address
+
+Called by the outlet that reads (`warp.io.udp`, or a relay) and by `warp.io.driver`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from warp.contract import Address, Flow
+from warp.io.reflexive import ProbeTable
+from warp.peer import Kind, PeerConnection, classify
+from warp.stun import peek_username
+
+if TYPE_CHECKING:
+    from warp.io.driver import Driver
+
+MAX_ROUTES = 8
+MEDIA = 1
+ALL = 2
+_ANSWER = 1  # first byte of a Binding success or error response (RFC 8489 section 5)
+# what a socket calls an address: IPv6 has two members more
+RawAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
+Receive: TypeAlias = Callable[[bytes, RawAddress], None]
+
+
+class Driven(Protocol):
+    """What the driver needs of a session."""
+
+    peer: PeerConnection
+    deadline: float | None
+    touched: int
+    routes: list[tuple[Port, RawAddress]]
+
+    def receive_events(self, now: float) -> None:
+        """Drain the peer's events."""
+
+    def fail(self, error: Exception) -> None:
+        """End for a bug of ours."""
+
+
+class Outlet(Protocol):
+    """What a port sends through: a UDP socket or a relay."""
+
+    @property
+    def local(self) -> Address:
+        """The address that its flows show."""
+
+    def send(self, data: bytes, remote: Address) -> None:
+        """Send one datagram; never blocks."""
+
+    def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
+        """Send several datagrams to one peer."""
+
+    def close(self) -> None:
+        """Stop; harmless when repeated."""
+
+
+class Port:
+    """One outlet and its routes. `by_ufrag` may be shared with the other ports of a server."""
+
+    __slots__ = ("_default", "_driver", "_routes", "by_ufrag", "probes", "sock", "unroutable")
+
+    def __init__(self, driver: Driver, open_outlet: Callable[[Receive], Outlet]) -> None:
+        self._driver = driver
+        self._routes: dict[RawAddress, tuple[Driven, Flow]] = {}
+        self._default: Driven | None = None
+        self.by_ufrag: Mapping[str, Driven] = {}
+        self.probes = ProbeTable()
+        self.unroutable = 0
+        self.sock = open_outlet(self.receive)
+
+    @property
+    def local(self) -> Address:
+        """The bound address."""
+        return self.sock.local
+
+    @property
+    def routes(self) -> int:
+        """How many addresses are known."""
+        return len(self._routes)
+
+    def send(self, data: bytes, remote: Address) -> None:
+        """Send one datagram that belongs to no session."""
+        self.sock.send(data, remote)
+
+    def set_default(self, session: Driven) -> None:
+        """Lead every unknown address to one session: a client's socket serves only its own."""
+        self._default = session
+
+    def receive(self, data: bytes, address: RawAddress) -> None:
+        """Lead a datagram to its session; the driver flushes it after the batch."""
+        route = self._routes.get(address)
+        if route is None or (data and data[0] < 4 and (self.by_ufrag or self.probes)):
+            if self.probes and self.probes.receive(data, (address[0], address[1])):
+                return
+            route = self._find(data, address, route)
+            if route is None:
+                self.unroutable += 1
+                return
+        session, flow = route
+        driver = self._driver
+        try:
+            session.peer.receive_datagram(data, flow, driver.loop.time())
+        except Exception as error:
+            driver.fail(session, error)
+            return
+        # media changes nothing but media: most of a call needs only the short flush
+        level = MEDIA if len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
+        if not session.touched:
+            driver.touched.append(session)
+        if session.touched < level:
+            session.touched = level
+
+    def _find(
+        self, data: bytes, address: RawAddress, known: tuple[Driven, Flow] | None
+    ) -> tuple[Driven, Flow] | None:
+        """Route by the ufrag of a Binding request; else keep what the address says."""
+        session = self._default
+        if self.by_ufrag and classify(data) is Kind.STUN:
+            ufrag: str | None
+            if data[0] == _ANSWER:
+                ufrag = self._driver.take_check(data[8:20])
+            else:
+                names = peek_username(data)
+                ufrag = names[0] if names is not None else None
+            if ufrag is not None:
+                session = self.by_ufrag.get(ufrag, session)
+        if session is None or (known is not None and session is known[0]):
+            return known
+        return session, Flow(self.sock.local, (address[0], address[1]))
+
+    def add_route(self, session: Driven, flow: Flow) -> None:
+        """Lead an authenticated address straight to its session; the oldest of many goes."""
+        host, number = flow.remote
+        key: RawAddress = (host, number, 0, 0) if ":" in host else (host, number)
+        self._routes[key] = (session, flow)
+        mark = (self, key)
+        routes = session.routes
+        if mark in routes:
+            routes.remove(mark)
+        routes.append(mark)
+        if len(routes) > MAX_ROUTES:
+            port, old = routes.pop(0)
+            port.remove_route(session, old)
+
+    def remove_route(self, session: Driven, key: RawAddress) -> None:
+        """Forget an address, unless it belongs to another session by now."""
+        route = self._routes.get(key)
+        if route is not None and route[0] is session:
+            del self._routes[key]
