@@ -284,6 +284,8 @@ class DtlsConnection:
 
     def suspend_timers(self, suspended: bool, now: float) -> None:
         """Stop or resume retransmission by timer, while something else repeats our flights."""
+        if suspended == self._context.suspended:
+            return  # a timer that runs is not put off
         self._context.suspended = suspended
         if suspended:
             self._context.timers.cancel(DtlsTimer.RETRANSMIT)

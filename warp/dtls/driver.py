@@ -202,9 +202,10 @@ class HandshakeDriver:
             raise misbehaved(
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
             ) from error
-        if in_handshake and handshake.flight.generation == generation:
+        flight = handshake.flight
+        if in_handshake and flight.outstanding and flight.generation == generation:
             # the first message of the answer acknowledges our flight (section 7.1)
-            handshake.flight.begin()
+            flight.begin()
         if following.awaited_epoch() > epoch:
             self._reassembler.enter_epoch(following.awaited_epoch())
         self.awaiting = following

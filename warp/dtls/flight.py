@@ -179,7 +179,7 @@ class Flight:
         """Seal what is queued and not sent yet; with `reply_expected`, repeat until answered."""
         unsent, self._unsent = self._unsent, []
         self._reply_expected = reply_expected
-        self._transmit(unsent, now)
+        self._transmit(unsent, now, together=True)
         self._context.emit(now, "flight_sent", {"messages": len(unsent)})
 
     def handle_timeout(self, now: float) -> None:
@@ -225,11 +225,11 @@ class Flight:
                 wanted = max(now, self._sent_at + self.rto_s)
                 self._context.timers.arm(DtlsTimer.RETRANSMIT, wanted)
 
-    def _transmit(self, messages: Iterable[OutgoingMessage], now: float) -> None:
+    def _transmit(
+        self, messages: Iterable[OutgoingMessage], now: float, *, together: bool = False
+    ) -> None:
         packer = _Packer(self._epochs, self._context.mtu)
-        for message in messages:
-            packer.add(message)
-        sealed = packer.finish()
+        sealed = packer.pack(list(messages), together=together)
         self._sent.update(packer.sent)
         while len(self._sent) > REMEMBERED_RECORDS:
             del self._sent[next(iter(self._sent))]
@@ -286,13 +286,15 @@ class Flight:
 
 
 class _Packer:
-    """Fills datagrams greedily: one protected record each, one message a plaintext record.
+    """Fills datagrams greedily, and records according to what peers are known to bear.
 
-    One message a plaintext record because some peers break on more; protected messages stay
-    together where they fit, because NSS acknowledges half a flight in a way that kills BoringSSL.
+    A plaintext record holds one message, because some peers break on more. Protected messages
+    share a record and stay in one datagram where they fit: half a flight makes NSS send an ACK
+    that kills BoringSSL. When they are resent each has a record of its own: NSS drops whatever
+    follows a message that it has seen before in the same record.
     """
 
-    __slots__ = ("_content", "_datagram", "_epoch", "_epochs", "_mtu", "_out", "_queue",
+    __slots__ = ("_content", "_datagram", "_epoch", "_epochs", "_mtu", "_out",
                  "_ranges", "_size", "sent")  # fmt: skip
 
     def __init__(self, epochs: EpochTable, mtu: int) -> None:
@@ -301,23 +303,18 @@ class _Packer:
         self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
-        self._queue: list[OutgoingMessage] = []
         self._content: list[bytes] = []
         self._ranges: list[tuple[OutgoingMessage, int, int]] = []
         self._epoch = -1
         self.sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
 
-    def add(self, message: OutgoingMessage) -> None:
-        self._queue.append(message)
-
-    def finish(self) -> list[tuple[bytes, int]]:
+    def pack(self, queue: list[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
         """Return the datagrams, each with the number of its records."""
-        queue, position = self._queue, 0
+        position = 0
         while position < len(queue):
             epoch = queue[position].epoch
             last = position + 1
-            # what shares a record: protected messages of one epoch, and nothing in epoch 0
-            while epoch and last < len(queue) and queue[last].epoch == epoch:
+            while together and epoch and last < len(queue) and queue[last].epoch == epoch:
                 last += 1
             self._pack_group(queue[position:last], epoch)
             position = last

@@ -136,7 +136,8 @@ def test_retransmission_has_new_numbers_and_the_old_epochs():
     assert bench.timeout() == pytest.approx(0.4)
     second = bench.take()
     assert ranges(first) == ranges(second)
-    assert [(e, s) for e, s, _ in second[0]] == [(0, 1), (2, 1)]
+    # each message in a record of its own: NSS drops what follows one that it has seen before
+    assert [(e, s) for e, s, _ in second[0]] == [(0, 1), *((2, number) for number in range(1, 6))]
 
 
 def test_backoff_doubles_to_its_cap():
@@ -227,7 +228,8 @@ def test_ack_of_a_retransmission_counts():
     bench = Bench()
     server_flight(bench)
     bench.timeout()
-    assert bench.flight.receive_ack([(0, 1), (2, 1)], 0.5) is AckEffect.ALL
+    numbers = [(0, 1), *((2, number) for number in range(1, 6))]
+    assert bench.flight.receive_ack(numbers, 0.5) is AckEffect.ALL
 
 
 def test_repetition_is_answered_at_most_once_in_half_a_timeout():
