@@ -180,7 +180,12 @@ class Bundle:
             rider=rider,
         )
         self.transport = Transport(
-            ice, rider, entropy=self._entropy, trace=self._trace, keylog=self._keylog
+            ice,
+            rider,
+            entropy=self._entropy,
+            trace=self._trace,
+            keylog=self._keylog,
+            holds_early=not self._config.lite,
         )
         return self.transport
 

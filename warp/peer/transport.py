@@ -28,6 +28,7 @@ from warp.dtls import events as dtls_events
 from warp.entropy import Entropy
 from warp.errors import Discard
 from warp.ice import FlowAuthenticated, IceAgent, PairSelected, PairValidated
+from warp.peer.flows import KnownFlows
 from warp.peer.hold import HoldBuffer
 from warp.peer.rider import DtlsRider
 from warp.peer.states import SendPermission
@@ -35,7 +36,6 @@ from warp.sped import Evidence
 from warp.srtp import SrtpContext, SrtpProfile
 from warp.trace import Trace
 
-MAX_FLOWS = 16
 BINDING_REQUEST = b"\x00\x01"
 
 
@@ -45,7 +45,6 @@ class Transport:
     __slots__ = (
         "_budget",
         "_entropy",
-        "_held_dtls",
         "_keylog",
         "_out",
         "_trace",
@@ -67,6 +66,7 @@ class Transport:
         entropy: Entropy,
         trace: Trace | None,
         keylog: Callable[[str], object] | None,
+        holds_early: bool,
     ) -> None:
         self.ice = ice
         self.rider = rider
@@ -74,8 +74,7 @@ class Transport:
         self._trace = trace
         self._keylog = keylog
         self._budget = rider.budget
-        self.flows: dict[Flow, None] = {}
-        self._held_dtls: list[tuple[bytes, Flow]] = []
+        self.flows = KnownFlows(holds=holds_early)
         self._out: list[Datagram] = []
         self.dtls: DtlsConnection | None = None
         self.srtp: SrtpContext | None = None
@@ -98,7 +97,7 @@ class Transport:
         self.dtls = dtls
         if role is DtlsRole.CLIENT:
             dtls.start(now)
-            if self.ice.flow is None:
+            if not self.ice.is_validated:
                 dtls.suspend_timers(True, now)
         self.rider.attach(dtls, now)
 
@@ -114,8 +113,8 @@ class Transport:
             if self.permission is not SendPermission.ALL:
                 self._budget.receive(flow.remote, len(data))
             self.rider.receive_direct(data, now)
-        elif len(self._held_dtls) < MAX_FLOWS:
-            self._held_dtls.append((data, flow))
+        else:
+            self.flows.hold(data, flow)
 
     def unprotect(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> bytes | None:
         """Return the plain RTP or RTCP packet; None when it is held or worthless."""
@@ -173,12 +172,14 @@ class Transport:
 
     def get_timer(self) -> float | None:
         """Return the earliest deadline of ICE and DTLS."""
-        ice = self.ice.get_timer()
         dtls = self.dtls.get_timer() if self.dtls is not None else None
-        return dtls if ice is None or (dtls is not None and dtls < ice) else ice
+        due = (self.ice.get_timer(), dtls, self.rider.get_timer())
+        return min((deadline for deadline in due if deadline is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
+        if self.rider.take_ask(now):
+            self.ice.request_check(now)
         self.ice.handle_timer(now)
         if self.dtls is not None:
             self.dtls.handle_timer(now)
@@ -196,18 +197,16 @@ class Transport:
 
     def _introduce_path(self, event: Event, now: float) -> None:
         if isinstance(event, FlowAuthenticated | PairValidated | PairSelected):
-            self.flows[event.flow] = None
-            if len(self.flows) > MAX_FLOWS:
-                del self.flows[next(iter(self.flows))]
-            if self.dtls is not None and self.ice.flow is not None:
+            self.flows.remember(event.flow, self.ice.flow)
+            if self.dtls is not None and self.ice.is_validated:
                 self.dtls.suspend_timers(False, now)
-            held, self._held_dtls = self._held_dtls, []
-            for data, flow in held:
+            for data, flow in self.flows.take_early():
                 self.receive_dtls(data, flow, now)
         if isinstance(event, FlowAuthenticated):
             self.milestones.setdefault("first_check", now)
         if isinstance(event, PairValidated):
             self._budget.validate(event.flow.remote)
+            self.rider.rtt_s = event.rtt_s
             if self.dtls is not None:
                 self.dtls.set_rtt(event.rtt_s, now)
             self.milestones.setdefault("pair", now)
