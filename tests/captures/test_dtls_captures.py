@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 
 from tests.captures.dtls_tap import Tap
+from tests.unit.dtls.ends import server
 from warp.crypto import NamedGroup
 from warp.dtls.extensions import ExtensionType
 from warp.dtls.flight import AckEffect, Flight
 from warp.dtls.hello import RETRY_REQUEST_RANDOM, decode_client_hello, decode_server_hello
 from warp.dtls.messages import HandshakeType, decode_new_session_ticket
 from warp.dtls.records import DtlsDiscard
-from warp.dtls.suites import CipherSuite
+from warp.dtls.suites import CipherSuite, DtlsVersion
 
 LABEL = b"EXTRACTOR-dtls_srtp"
 WHOLE = {
@@ -147,3 +148,43 @@ def test_unknown_extensions_and_lists_pass() -> None:
     assert set(hello.extensions) - set(ExtensionType)
     assert hello.versions()
     assert hello.schemes()
+
+
+FIRST_HELLOS = [stem for stem in WHOLE if stem not in ("nssff153_hrr", "bssl_hrr")]
+
+
+def client_part(stem: str) -> list[bytes]:
+    """The client's datagrams up to the first answer."""
+    datagrams = []
+    for side, data in tap(stem).datagrams:
+        if side == "server":
+            break
+        datagrams.append(data)
+    return datagrams
+
+
+@pytest.mark.parametrize("stem", FIRST_HELLOS)
+def test_our_server_answers_foreign_hellos_at_once(stem: str) -> None:
+    """Whole or in pieces, with the hybrid share or without, each gets a flight or a retry."""
+    end = server(groups=tuple(NamedGroup), share_groups=(), versions=(DtlsVersion.DTLS13,))
+    for datagram in client_part(stem):
+        assert end.datagrams_to_send(0.0) == []
+        end.receive_datagram(datagram, 0.0)
+    flight = end.datagrams_to_send(0.0)
+    assert end.version is DtlsVersion.DTLS13
+    assert end.srtp_profile in (None, 1, 7, 8)
+    assert end.discards == {}
+    assert flight[0][13] == HandshakeType.SERVER_HELLO
+
+
+@pytest.mark.parametrize("stem", ["nssff153_hrr", "bssl_hrr"])
+def test_our_server_answers_foreign_hellos_without_a_usable_share(stem: str) -> None:
+    shares = decode_client_hello(
+        next(m.body for _, m in tap(stem).messages if m.message_type == HandshakeType.CLIENT_HELLO)
+    ).key_shares()
+    others = tuple(group for group in NamedGroup if group not in shares)
+    end = server(groups=others, share_groups=(), versions=(DtlsVersion.DTLS13,))
+    for datagram in client_part(stem):
+        end.receive_datagram(datagram, 0.0)
+    (request,) = end.datagrams_to_send(0.0)
+    assert decode_server_hello(request[25:]).is_retry_request
