@@ -22,7 +22,10 @@ class SctpConfig:
     mtu: int = 1191
     """Hard cap of one packet in bytes: 1280 - IPv6 40 - UDP 8 - TURN and DTLS overhead."""
     a_rwnd: int = 5 * 1024 * 1024
-    """Receive buffer in bytes, announced to the peer (RFC 9260 section 3.3.2)."""
+    """Receive buffer in bytes, announced to the peer (RFC 9260 section 3.3.2).
+
+    At least twice the largest message: a message is delivered whole, so it has to fit.
+    """
     outbound_streams: int = 65535
     inbound_streams: int = 65535
     interleaving: bool = False

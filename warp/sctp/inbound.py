@@ -317,20 +317,24 @@ class Inbound:
         return self.tracker.note(wire)
 
     def _check_room(self, wire: int) -> None:
-        """Take only what moves the cumulative point when full: it alone can free memory.
+        """Turn new data down when full, but never what alone can free memory.
 
-        The sender is told at once, taken or not: silence about the last chunk would wedge both.
+        While messages wait for their reader, reading frees it. Otherwise only what moves the
+        cumulative point can complete something. The sender is told at once, taken or not: silence
+        about the last chunk of a flight would wedge both ends.
         """
         charge = self.charge
         tracker = self.tracker
         if charge < self._limit:
             return
         tracker.immediate = True
-        if charge >= 2 * self._limit and not self._order.ready:
+        if self._order.ready:
+            raise Discard(SctpDiscard.NO_ROOM)
+        if charge >= 2 * self._limit:
             raise PeerMisbehaved(
                 SctpRule.RECEIVE_WINDOW_IGNORED, "RFC 9260 section 6.1", f"{charge} bytes"
             )
-        if charge >= 2 * self._limit or wire != (tracker.cumulative + 1) & MASK32:
+        if wire != (tracker.cumulative + 1) & MASK32:
             raise Discard(SctpDiscard.NO_ROOM)
 
     def _receive_odd(
