@@ -7,8 +7,9 @@ ICE calls `receive_attributes` before it builds the response, and DTLS answers s
 that flight n+1 rides in the response to flight n. Without SPED the same object keeps the flight
 until a path exists; nothing else in the stack needs to know which of the two is the case.
 
-A flight that nobody has acknowledged after a round trip keeps checks going at their usual pace,
-also on a pair that is selected: a loss costs 50 ms, not a timeout of DTLS.
+A flight that has come to nothing after a round trip keeps checks going at their usual pace, also
+on a pair that is selected: a loss, of ours or of what a lite peer can only send in responses,
+costs 50 ms and not a timeout of DTLS.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from warp.stun import Message, MessageClass
 MAX_EARLY = 4
 CHECK_INTERVAL_S = 0.05  # Ta, RFC 8445 section 14.2
 MAX_ASKS = 12  # checks asked for in one flight; what is lost then is left to DTLS
+_UNFINISHED = (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED)
 # header, XOR-MAPPED-ADDRESS (IPv6), MESSAGE-INTEGRITY, FINGERPRINT, padding
 RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
 
@@ -93,11 +95,16 @@ class DtlsRider:
     # -- checks that are wanted ---------------------------------------------------------------
 
     def get_timer(self) -> float | None:
-        """Return when a check is wanted for what waits; None before a path was measured."""
+        """Return when a check is wanted for what waits, here or at the peer.
+
+        None before a path was measured: until then ICE checks often enough by itself.
+        """
         if self.rtt_s is None or not self._asks_left:
             return None
         piggyback = self.piggyback
-        return self._ask_at if piggyback.active and piggyback.pending else None
+        if piggyback.state in _UNFINISHED or (piggyback.active and piggyback.pending):
+            return self._ask_at
+        return None
 
     def take_ask(self, now: float) -> bool:
         """Tell, once, whether a check is wanted now."""

@@ -196,6 +196,12 @@ class Transport:
         return news
 
     def _introduce_path(self, event: Event, now: float) -> None:
+        if isinstance(event, PairValidated):
+            self._budget.validate(event.flow.remote)
+            self.rider.rtt_s = event.rtt_s
+            if self.dtls is not None:
+                self.dtls.set_rtt(event.rtt_s, now)
+            self.milestones.setdefault("pair", now)
         if isinstance(event, FlowAuthenticated | PairValidated | PairSelected):
             self.flows.remember(event.flow, self.ice.flow)
             if self.dtls is not None and self.ice.is_validated:
@@ -204,12 +210,6 @@ class Transport:
                 self.receive_dtls(data, flow, now)
         if isinstance(event, FlowAuthenticated):
             self.milestones.setdefault("first_check", now)
-        if isinstance(event, PairValidated):
-            self._budget.validate(event.flow.remote)
-            self.rider.rtt_s = event.rtt_s
-            if self.dtls is not None:
-                self.dtls.set_rtt(event.rtt_s, now)
-            self.milestones.setdefault("pair", now)
 
     def _introduce_keys(self, event: Event, now: float) -> None:
         dtls, piggyback = self.dtls, self.rider.piggyback
