@@ -46,6 +46,7 @@ class Media:
         "_receivers",
         "_senders",
         "_ssrc",
+        "_started",
         "_trace",
         "milestones",
         "sender",
@@ -62,6 +63,7 @@ class Media:
         self._senders: dict[str, AudioSender] = {}
         self._receivers: dict[str, AudioReceiver] = {}
         self.sender: AudioSender | None = None
+        self._started = False
         self.session: RtpSession | None = None
         self.milestones: dict[str, float] = {}
 
@@ -77,6 +79,8 @@ class Media:
             if not agreed:
                 return
             session = self.session = self._make_session(next(iter(agreed.values())))
+            if self._started:
+                session.start(now)
         for mid, section in agreed.items():
             sends, receives = section.direction.sends, section.direction.receives
             opus = section.send_codec("opus", 48_000)
@@ -118,7 +122,8 @@ class Media:
         )
 
     def start(self, now: float) -> None:
-        """Media can flow: begin to report."""
+        """Media can flow: begin to report, on what is agreed on later as well."""
+        self._started = True
         if self.session is not None:
             self.session.start(now)
 
