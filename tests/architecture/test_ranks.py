@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 RANKS = {
     "contract": 0, "errors": 0, "trace": 0, "redact": 0, "entropy": 0, "timers": 0, "serial": 0,
-    "octets": 0,
+    "names": 0, "octets": 0,
     "crypto": 1, "stun": 1,
     "ice": 2, "dtls": 2, "rtp": 2, "sctp": 2, "sdp": 2,
     "srtp": 3, "sped": 3, "datachannel": 3,

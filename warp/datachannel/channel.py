@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from warp.datachannel.config import ChannelConfig
 from warp.datachannel.payloads import encode_payload
 from warp.errors import InternalError, InvalidState, MessageTooLarge, WarpError
+from warp.names import Name
 
 if TYPE_CHECKING:
     from warp.datachannel.registry import ChannelRegistry
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _LIFETIME_STEP_S: Final = 0.001
 
 
-class ChannelState(enum.Enum):
+class ChannelState(Name):
     """The states of W3C RTCDataChannelState."""
 
     CONNECTING = "connecting"
@@ -33,7 +34,7 @@ class ChannelState(enum.Enum):
     CLOSED = "closed"
 
 
-class ChannelInput(enum.Enum):
+class ChannelInput(Name):
     """What moves a channel."""
 
     OPENED = "the association is up and the stream id is known"

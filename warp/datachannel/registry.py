@@ -38,6 +38,7 @@ from warp.errors import (
     UnknownChannel,
     WarpError,
 )
+from warp.names import Name
 from warp.sctp import (
     Association,
     Established,
@@ -67,7 +68,7 @@ class ChannelRule(enum.Enum):
     MESSAGE_TOO_LARGE = "a message is larger than we announced"
 
 
-class RegistryState(enum.Enum):
+class RegistryState(Name):
     """How far the association below is."""
 
     WAITING = "not established yet"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from warp.crypto import NamedGroup, supported_groups
 from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
 from warp.errors import InvalidConfig
+from warp.names import Name
 
 
-class DtlsRole(enum.Enum):
+class DtlsRole(Name):
     """Who speaks first (RFC 8842 section 5: `active` is the client)."""
 
     CLIENT = "client"

@@ -5,13 +5,13 @@ Made by the connection, handed to every organ. No protocol in here.
 
 from __future__ import annotations
 
-import enum
 from collections import Counter
 from typing import Any
 
 from warp.contract import Event
 from warp.dtls.config import MIN_MTU, DtlsConfig, DtlsRole
 from warp.dtls.records import DtlsDiscard
+from warp.names import Name
 from warp.timers import TimerTable
 from warp.trace import Trace
 
@@ -19,7 +19,7 @@ MIN_RTO_S = 0.05  # what libwebrtc clamps to; RFC 9147 section 5.8.2 lets the RT
 MAX_FIRST_RTO_S = 3.0
 
 
-class DtlsTimer(enum.Enum):
+class DtlsTimer(Name):
     """Why a connection wants to be woken."""
 
     RETRANSMIT = "the flight was not answered"

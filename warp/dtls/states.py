@@ -6,11 +6,12 @@ IDLE ─ start ─▶ HANDSHAKING ─ complete ─▶ UNVERIFIED ─ fingerprint
 
 from __future__ import annotations
 
-import enum
 from typing import Final
 
+from warp.names import Name
 
-class DtlsState(enum.Enum):
+
+class DtlsState(Name):
     """Where a connection stands."""
 
     IDLE = "not started"
@@ -26,7 +27,7 @@ class DtlsState(enum.Enum):
         return self in (DtlsState.CLOSED, DtlsState.FAILED)
 
 
-class DtlsInput(enum.Enum):
+class DtlsInput(Name):
     """What moves a connection on."""
 
     START = "started"

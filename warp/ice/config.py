@@ -9,9 +9,10 @@ import enum
 from dataclasses import dataclass
 
 from warp.errors import InvalidConfig
+from warp.names import Name
 
 
-class IceRole(enum.Enum):
+class IceRole(Name):
     """Who picks the pair (RFC 8445 section 6.1.1)."""
 
     CONTROLLING = "controlling"

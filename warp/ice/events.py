@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
 from warp.contract import Event, Flow
 from warp.errors import PathError
 from warp.ice.candidate import Candidate
+from warp.names import Name
 
 
-class IceState(enum.Enum):
+class IceState(Name):
     """Where an agent stands (the shape of W3C's RTCIceTransportState)."""
 
     NEW = "new"

@@ -7,15 +7,14 @@ FROZEN ──unfrozen──▶ WAITING ──check sent──▶ IN_PROGRESS ─
 
 from __future__ import annotations
 
-import enum
-
 from warp.contract import Address, Flow
 from warp.errors import InternalError
 from warp.ice.candidate import Candidate, CandidateType, peer_reflexive_priority
 from warp.ice.config import IceRole
+from warp.names import Name
 
 
-class PairState(enum.Enum):
+class PairState(Name):
     """How far the checks of a pair have come."""
 
     FROZEN = "frozen"
@@ -25,7 +24,7 @@ class PairState(enum.Enum):
     FAILED = "failed"
 
 
-class PairInput(enum.Enum):
+class PairInput(Name):
     """What moves a pair."""
 
     UNFROZEN = "unfrozen"

@@ -10,6 +10,7 @@ from warp.ice.candidate import Candidate
 from warp.ice.check import CheckRequest
 from warp.ice.config import IceRole
 from warp.ice.transactions import Transaction
+from warp.names import Name
 
 
 class PathStatus(enum.Enum):
@@ -23,7 +24,7 @@ class PathStatus(enum.Enum):
     EXHAUSTED = "every pair has failed"
 
 
-class PathTimer(enum.Enum):
+class PathTimer(Name):
     """Why a generation wants to be woken."""
 
     CHECK = "a connectivity check is due"

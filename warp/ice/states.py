@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import enum
-
 from warp.ice.events import IceState
+from warp.names import Name
 
 
-class Input(enum.Enum):
+class Input(Name):
     """What moves an agent from state to state."""
 
     STARTED = "started"

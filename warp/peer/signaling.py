@@ -8,10 +8,10 @@ Pure bookkeeping over `warp.sdp`: what follows from an agreement is done by `con
 
 from __future__ import annotations
 
-import enum
 from dataclasses import replace
 
 from warp.errors import Discard, InvalidConfig, InvalidState
+from warp.names import Name
 from warp.sctp import parse_init
 from warp.sdp import (
     LocalDescriptionState,
@@ -26,7 +26,7 @@ from warp.sdp import (
 )
 
 
-class SignalingState(enum.Enum):
+class SignalingState(Name):
     """Whose move it is."""
 
     STABLE = "stable"
@@ -34,7 +34,7 @@ class SignalingState(enum.Enum):
     HAVE_REMOTE_OFFER = "have-remote-offer"
 
 
-class Move(enum.Enum):
+class Move(Name):
     """What an application does with descriptions."""
 
     LOCAL_OFFER = "set a local offer"

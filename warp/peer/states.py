@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 
+from warp.names import Name
 
-class ConnectionState(enum.Enum):
+
+class ConnectionState(Name):
     """The connection as a whole (the shape of W3C's RTCPeerConnectionState)."""
 
     NEW = "new"
@@ -15,7 +17,7 @@ class ConnectionState(enum.Enum):
     FAILED = "failed"
 
 
-class Input(enum.Enum):
+class Input(Name):
     """What moves the connection from state to state."""
 
     STARTED = "started"

@@ -12,11 +12,11 @@ acknowledges.
 
 from __future__ import annotations
 
-import enum
 from heapq import heappop, heappush
 from typing import Final
 
 from warp.errors import Discard
+from warp.names import Name
 from warp.sctp.chunks import Sack
 from warp.sctp.config import SctpConfig
 from warp.sctp.congestion import CongestionControl
@@ -35,7 +35,7 @@ _PROMPT_BELOW_PACKETS: Final = 10
 """Below this window every chunk asks for a prompt SACK (RFC 7053): each packet counts."""
 
 
-class SctpTimer(enum.Enum):
+class SctpTimer(Name):
     """Why the association wants to be woken."""
 
     HANDSHAKE = "T1"

@@ -6,12 +6,13 @@ NEW ──▶ COOKIE_WAIT ──▶ COOKIE_ECHOED ──▶ ESTABLISHED ──�
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from typing import Final
 
+from warp.names import Name
 
-class State(enum.Enum):
+
+class State(Name):
     """Where an association stands. NEW precedes CLOSED: nothing has been started yet."""
 
     NEW = "new"
@@ -25,7 +26,7 @@ class State(enum.Enum):
     CLOSED = "closed"
 
 
-class Input(enum.Enum):
+class Input(Name):
     """What moves an association."""
 
     INIT_SENT = "INIT sent"

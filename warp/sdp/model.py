@@ -8,10 +8,10 @@ Attributes of the session level that count for sections are copied into each of 
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from warp.names import Name
 from warp.sdp.extensions import SctpInitFault
 from warp.sdp.serialise import description_text
 
@@ -23,7 +23,7 @@ Fingerprint: TypeAlias = tuple[str, str]
 """Hash name in lower case ("sha-256") and upper-case hex pairs with colons (RFC 8122)."""
 
 
-class Direction(enum.Enum):
+class Direction(Name):
     """Which way media flows, seen by the side that writes it (RFC 3264 section 5.1)."""
 
     SENDRECV = "sendrecv"
@@ -63,7 +63,7 @@ _BY_HALVES: Final = {
 }
 
 
-class Setup(enum.Enum):
+class Setup(Name):
     """Who begins the DTLS handshake (RFC 4145 section 4, RFC 8842 section 5)."""
 
     ACTPASS = "actpass"

@@ -13,17 +13,17 @@ waiting for ever. So a value that equals ours, or has our initiate tag, counts a
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from typing import Final
 
 from warp.errors import InvalidState
+from warp.names import Name
 from warp.sdp.errors import SdpError, SdpRule
 
 _TAG: Final = slice(4, 8)  # RFC 9260 section 3.3.2: initiate tag after the chunk header
 
 
-class SnapMode(enum.Enum):
+class SnapMode(Name):
     """How the association of this generation starts."""
 
     UNDECIDED = "undecided"
@@ -31,7 +31,7 @@ class SnapMode(enum.Enum):
     CLASSIC = "classic"
 
 
-class SnapInput(enum.Enum):
+class SnapInput(Name):
     """What decides the mode."""
 
     AGREED = "both sides signalled a chunk"

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from warp.errors import Discard
+from warp.names import Name
 from warp.sped.attributes import (
     ATTRIBUTE_HEADER_BYTES,
     MAX_ACKNOWLEDGEMENTS,
@@ -44,7 +45,7 @@ _DTLS_1_3: Final = 0xFEFC
 _CHECK_OVERHEAD_BYTES: Final = 104
 
 
-class PiggybackState(enum.Enum):
+class PiggybackState(Name):
     """How far embedding is."""
 
     TENTATIVE = "tentative"  # whether the peer speaks SPED is unknown
@@ -54,7 +55,7 @@ class PiggybackState(enum.Enum):
     OFF = "off"  # the peer lacks SPED, or DTLS failed
 
 
-class PiggybackInput(enum.Enum):
+class PiggybackInput(Name):
     """What moves the state."""
 
     SUPPORT_SEEN = "peer sent an attribute"

@@ -10,9 +10,9 @@ connectivity checks of ICE pace themselves. Retransmissions are the same bytes.
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass
 
+from warp.names import Name
 from warp.stun.message import Message, MessageClass
 
 
@@ -25,7 +25,7 @@ class TransactionConfig:
     final_wait_rtos: int = 16  # Rm, RFC 8489 section 6.2.1
 
 
-class TransactionState(enum.Enum):
+class TransactionState(Name):
     """How far a transaction is."""
 
     IDLE = "idle"
