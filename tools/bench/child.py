@@ -37,6 +37,7 @@ class Child:
         self._party = party
         self._lines = lines
         self._began: dict[str, float] = {}
+        self._crowd_cpu = 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def obey(self, order: Line) -> None:
@@ -55,8 +56,14 @@ class Child:
                 sdp = await self._party.answer(session, order["kind"], order["sdp"])
                 self._lines.write(event="answer", sdp=sdp)
                 self._beside(self._opened(session))
+            case "offers" | "answers" | "accepts":
+                await self._many(name, order["sessions"], order.get("kind", ""))
             case "close":
                 await self._party.close(session)
+                self._lines.write(event="closed")
+            case "close_all":
+                for one in order["sessions"]:
+                    await self._party.close(one)
                 self._lines.write(event="closed")
             case "memory":
                 gc.collect()
@@ -93,6 +100,33 @@ class Child:
             await self._party.opened(session)
         cpu = time.process_time() - self._began.pop(session)
         self._lines.write(event="opened", cpu_ms=cpu * 1000)
+
+    async def _many(self, name: str, sessions: dict[str, str], kind: str) -> None:
+        """One step of several starts that happen at the same time; its CPU time is counted."""
+        began = time.process_time()
+        party = self._party
+        if name == "offers":
+            sdps = {one: await party.offer(one, kind) for one in sessions}
+        elif name == "answers":
+            sdps = {one: await party.answer(one, kind, sdp) for one, sdp in sessions.items()}
+        else:
+            sdps = {}
+            for one, sdp in sessions.items():
+                await party.accept(one, sdp)
+        self._crowd_cpu += time.process_time() - began
+        if name != "accepts":
+            self._lines.write(event=name, sessions=sdps)
+        if name != "offers":
+            self._beside(self._all_opened(list(sessions)))
+
+    async def _all_opened(self, sessions: list[str]) -> None:
+        began = time.process_time()
+        async with asyncio.timeout(_OPEN_TIMEOUT_S):
+            for one in sessions:
+                await self._party.opened(one)
+        self._crowd_cpu += time.process_time() - began
+        self._lines.write(event="all_opened", cpu_ms=self._crowd_cpu * 1000 / len(sessions))
+        self._crowd_cpu = 0.0
 
     async def _media(self, seconds: float) -> None:
         await self._party.start_media()
