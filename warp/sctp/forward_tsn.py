@@ -69,17 +69,23 @@ class Abandonment:
             return True
         return now - self._sent_at >= min(_LONGEST_PAUSE_S, srtt_s or _LONGEST_PAUSE_S)
 
-    def build(self, cumulative: int, mtu: int, now: float) -> bytes:
-        """Return the chunk; when there are too many streams for one packet, it goes less far."""
+    def build(self, mtu: int, now: float) -> bytes:
+        """Return the chunk; when there are too many streams for one packet, it goes less far.
+
+        Names every abandoned message that has a TSN up to the point and is not wholly behind the
+        peer's cumulative point.
+        """
         self._urgent = False
         self._sent_at = now
         entry = 8 if self._interleaving else 4
         room = (mtu - COMMON_HEADER_SIZE - 8) // entry
         point = self.point
         skips: dict[tuple[int, bool], int] = {}
-        for message in sorted(self._messages, key=lambda m: m.last_tsn):
-            if not cumulative < message.last_tsn <= point:
-                continue
+        for message in sorted(self._messages, key=lambda m: m.first_tsn):
+            if message.first_tsn > point:
+                break
+            # a message counts as soon as the point passes a part of it: with interleaving the
+            # receiver may come to its last TSN without being told again
             if not self._interleaving and not message.ordered:
                 continue
             key = (message.stream.stream_id, not message.ordered)

@@ -44,12 +44,14 @@ _MESSAGE_COST: Final = 128
 class _Order:
     """What is deliverable, and what waits for an earlier message of its stream."""
 
-    __slots__ = ("_mask", "_next", "_ready_charge", "_waiting", "charge", "ready")
+    __slots__ = ("_mask", "_next", "_ready_charge", "_skipped", "_waiting", "charge", "ready")
 
     def __init__(self, mask: int) -> None:
         self._mask = mask
         self._next: dict[int, int] = {}
         self._waiting: dict[int, dict[int, Assembled]] = {}
+        self._skipped: dict[int, int] = {}
+        """Newest unordered message id of a stream that the peer has given up."""
         self.ready: list[ReceivedMessage] = []
         self._ready_charge = 0
         self.charge = 0
@@ -75,6 +77,19 @@ class _Order:
         waiting[sequence] = (ppid, payload)
         self.charge += len(payload) + _MESSAGE_COST
 
+    def is_past(self, stream_id: int, unordered: bool, sequence: int) -> bool:
+        """Tell whether a message was delivered or given up, so that no part of it is of use."""
+        mask = self._mask
+        if unordered:
+            skipped = self._skipped.get(stream_id)
+            return skipped is not None and ((skipped - sequence) & mask) <= mask >> 1
+        return ((sequence - self._next.get(stream_id, 0)) & mask) > mask >> 1
+
+    def skip_unordered(self, stream_id: int, sequence: int) -> None:
+        """Expect nothing more of the unordered messages up to `sequence`."""
+        if not self.is_past(stream_id, True, sequence):
+            self._skipped[stream_id] = sequence
+
     def skip(self, stream_id: int, sequence: int) -> None:
         """Stop waiting for anything up to `sequence` (RFC 3758 section 3.6)."""
         mask = self._mask
@@ -90,8 +105,9 @@ class _Order:
 
     def reset(self, stream_ids: frozenset[int]) -> None:
         """Start the streams, or all when none is named, at 0 again."""
-        for stream_id in stream_ids or set(self._next) | set(self._waiting):
+        for stream_id in stream_ids or {*self._next, *self._waiting, *self._skipped}:
             self._next.pop(stream_id, None)
+            self._skipped.pop(stream_id, None)
             for ppid, payload in self._waiting.pop(stream_id, {}).values():
                 del ppid
                 self.charge -= len(payload) + _MESSAGE_COST
@@ -303,7 +319,9 @@ class Inbound:
         for held in deferral.held:
             self._try_store(held)
         for forward in deferral.forwards:
-            self.receive_forward_tsn(forward)
+            # its skips count even if the point has come so far by itself meanwhile
+            point = self.tracker.cumulative
+            self._forward(max(extend32(forward.cumulative_tsn, point), point), forward)
         return deferral.stream_ids
 
     @property
@@ -364,6 +382,8 @@ class Inbound:
         if flags & _WHOLE == _WHOLE:
             message = (word, payload)
         elif self.interleaving:
+            if self._order.is_past(stream_id, bool(flags & UNORDERED), sequence):
+                raise Discard(SctpDiscard.OLD_SEQUENCE, f"stream {stream_id} MID {sequence}")
             message = self._by_mid.add(flags, stream_id, sequence, word, payload)
         else:
             message = self._by_tsn.add(tsn, flags, stream_id, sequence, word, payload)
@@ -380,7 +400,11 @@ class Inbound:
         for stream_id, unordered, sequence in chunk.skips:
             if self.interleaving:
                 self._by_mid.purge(stream_id, unordered, sequence)
-            if not unordered and stream_id < self._streams:
+            if stream_id >= self._streams:
+                continue
+            if unordered:
+                self._order.skip_unordered(stream_id, sequence)
+            else:
                 self._order.skip(stream_id, sequence)
 
     def _reset_now(self, stream_ids: frozenset[int]) -> None:

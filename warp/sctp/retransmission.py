@@ -138,7 +138,7 @@ class Transmission:
             self._advance(abandonment)
             if self._forward_due(now):
                 outbox.flush()  # control chunks go before DATA (section 6.10)
-                outbox.add(abandonment.build(self.cumulative_acked, outbox.limit, now))
+                outbox.add(abandonment.build(outbox.limit, now))
         if self.fragments and self._timers.deadline(SctpTimer.RETRANSMIT) is None:
             self._arm(now)
 

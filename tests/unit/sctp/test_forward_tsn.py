@@ -293,3 +293,30 @@ def test_i_forward_tsn_names_unordered_messages() -> None:
         if k == ChunkType.I_FORWARD_TSN
     ]
     assert forward == ForwardTsn(FIRST + 1, (Skip(0, True, 0), Skip(0, False, 0)))
+
+
+def test_an_interleaved_message_is_named_as_soon_as_a_part_of_it_is_passed() -> None:
+    extensions = (0x82, 0xC0, 0x40, 0xC2)
+    script = Script(
+        QUIET,
+        local=init_chunk(tag=TAG_A, tsn=FIRST, extensions=extensions),
+        remote=init_chunk(extensions=extensions),
+    )
+    size = 2 * 1156
+    script.send(size, stream=1, max_retransmits=0)
+    script.send(size, stream=2)
+    assert [(d.stream_id, d.tsn) for d in script.hears_i_data()] == [
+        (1, FIRST),
+        (2, FIRST + 1),
+        (1, FIRST + 2),
+        (2, FIRST + 3),
+    ]
+    script.sacks(FIRST - 1, [(3, 4)])  # of each message the first part is missing
+    now = fire(script)
+    [forward] = [
+        parse_i_forward_tsn(body)
+        for k, _, body in script.hears(now)
+        if k == ChunkType.I_FORWARD_TSN
+    ]
+    # when the reliable part arrives, the receiver comes to FIRST + 3 by itself
+    assert forward == ForwardTsn(FIRST, (Skip(1, False, 0),))

@@ -389,3 +389,22 @@ def test_i_forward_tsn_of_an_unordered_message() -> None:
     assert texts(script) == [b"o"]
     assert script.us._inbound is not None
     assert script.us._inbound.charge == 0
+
+
+def test_late_fragments_of_a_skipped_message_are_of_no_use() -> None:
+    script = interleaving()
+    for flags in (0, UNORDERED):
+        late = script.i_data(b"a", flags=BEGIN | flags, stream=1)
+        forward = ForwardTsn(script.tsn, (Skip(1, bool(flags), 0),))
+        end = script.i_data(b"b", flags=END | flags, stream=1, word=1, tsn=script.tsn + 1)
+        script.says(encode_i_forward_tsn(forward))
+        script.says(late)
+        script.says(end)
+        script.tsn += 2
+    assert texts(script) == []
+    assert script.us.discards == {SctpDiscard.OLD_SEQUENCE: 2}
+    assert script.us._inbound is not None
+    assert script.us._inbound.charge == 0
+    script.says(script.i_data(b"next", mid=1, stream=1))
+    script.says(script.i_data(b"too", mid=1, stream=1, flags=WHOLE | UNORDERED))
+    assert texts(script) == [b"next", b"too"]

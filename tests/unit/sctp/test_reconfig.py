@@ -384,15 +384,24 @@ def test_forward_tsn_completes_a_deferred_reset() -> None:
     assert resets(script) == [StreamsReset((4,), incoming=True)]
 
 
-def test_forward_tsn_of_the_next_life_waits_for_the_reset() -> None:
+def test_forward_tsn_of_the_next_life_comes_after_the_reset() -> None:
     script = Script()
-    late = script.data(b"0", ssn=0, stream=4)
-    ask(script, 1, 1, 4)
-    script.says(encode_forward_tsn(ForwardTsn(2, (Skip(4, False, 0),))))
-    script.says(late)
-    script.tsn = 3
+    script.says(script.data(b"0", ssn=0, stream=4), script.data(b"1", ssn=1, stream=4))
+    ask(script, 1, 3, 4)
+    script.says(encode_forward_tsn(ForwardTsn(4, (Skip(4, False, 0),))))
+    script.tsn = 5
     script.says(script.data(b"after the skip", ssn=1, stream=4))
     assert [p for _, _, p in script.us.messages()][-1:] == [b"after the skip"]
+
+
+def test_skips_that_waited_for_a_reset_count_however_far_the_point_has_come() -> None:
+    script = Script()
+    ask(script, 1, 1, 4)
+    script.says(script.data(b"of the next life", ssn=1, stream=4, tsn=3))
+    # TSN 1, still of this life, and 2 are given up; the point then comes to 3 by itself
+    script.says(encode_forward_tsn(ForwardTsn(2, (Skip(4, False, 0),))))
+    assert [p for _, _, p in script.us.messages()] == [b"of the next life"]
+    assert script.hears_sacks()[-1].cumulative_tsn == 3
 
 
 def test_other_requests() -> None:
