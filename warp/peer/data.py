@@ -33,6 +33,7 @@ class DataTransport:
     __slots__ = (
         "_agreed",
         "_association",
+        "_connected",
         "_is_client",
         "_registry",
         "_remote_init",
@@ -57,6 +58,7 @@ class DataTransport:
         self._remote_init: InitChunk | None = None
         self._is_client = False
         self._agreed = False
+        self._connected = False
         self._started = False
         self._waits = False
         self.milestones: dict[str, float] = {}
@@ -93,14 +95,22 @@ class DataTransport:
         if snap.mode is SnapMode.SNAP and snap.remote is not None:
             self._remote_init = parse_init(snap.remote)
         self._registry.set_dtls_role(is_dtls_client, now)
+        if self._connected:
+            self._establish(now)
 
     def start(self, now: float, *, rtt_s: float | None) -> None:
-        """DTLS is connected: establish the association, at once where SNAP was agreed on."""
-        if not self._agreed or self._started:
-            return
-        self._started = True
+        """DTLS is connected: establish the association, or do it once one is agreed on."""
+        self._connected = True
         if rtt_s is not None:
             self._association.set_rtt_hint(rtt_s)
+        if self._agreed:
+            self._establish(now)
+
+    def _establish(self, now: float) -> None:
+        """Begin: at once up where SNAP was agreed on, by INIT otherwise."""
+        if self._started:
+            return
+        self._started = True
         if self._remote_init is not None:
             self._association.start_snap(self._remote_init, now)
         elif self._is_client or self._simultaneous:

@@ -1,4 +1,4 @@
-"""The goodbye of a peer is told from its faults."""
+"""When the association begins, and how the goodbye of a peer is told from its faults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warp.sdp import DataParameters, SnapNegotiation
 NOW = 1.0
 
 
-def running() -> tuple[DataTransport, int]:
+def running(*, connected_first: bool = False) -> tuple[DataTransport, int]:
     """Return the data half of a connection, started by SNAP, and its verification tag."""
     entropy = SeededEntropy(1)
     data = DataTransport(PeerConfig(), entropy, None)
@@ -35,9 +35,19 @@ def running() -> tuple[DataTransport, int]:
         local_init=data.local_init,
         remote_init=theirs,
     )
+    if connected_first:
+        data.start(NOW, rtt_s=None)
     data.agree(agreed, snap, True, NOW)
-    data.start(NOW, rtt_s=None)
+    if not connected_first:
+        data.start(NOW, rtt_s=None)
     return data, parse_init(data.local_init or b"").initiate_tag
+
+
+@pytest.mark.parametrize("connected_first", [False, True])
+def test_an_association_agreed_on_in_mid_call_begins_at_once(connected_first: bool) -> None:
+    data, _ = running(connected_first=connected_first)
+    channel = data.create_channel(ChannelConfig(negotiated=True, stream_id=0), NOW)
+    assert channel.state is ChannelState.OPEN
 
 
 @pytest.mark.parametrize(
