@@ -203,8 +203,10 @@ class HandshakeDriver:
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
             ) from error
         flight = handshake.flight
-        if in_handshake and flight.outstanding and flight.generation == generation:
-            # the first message of the answer acknowledges our flight (section 7.1)
+        answered = in_handshake and flight.outstanding and flight.generation == generation
+        if answered and handshake.outcome.version is DtlsVersion.DTLS13:
+            # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
+            # whole answer does, since only repetition asks for its rest (RFC 6347 section 4.2.4)
             flight.begin()
         if following.awaited_epoch() > epoch:
             self._reassembler.enter_epoch(following.awaited_epoch())
