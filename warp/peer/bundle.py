@@ -16,7 +16,7 @@ from warp.contract import Datagram, Event, Flow
 from warp.crypto import Certificate
 from warp.dtls import DtlsRole
 from warp.entropy import Entropy, random_u64
-from warp.errors import InvalidState
+from warp.errors import InvalidConfig, InvalidState
 from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
@@ -199,17 +199,13 @@ class Bundle:
             raise InvalidState("there is no transport: create or set an offer first")
         remote = agreed.transport
         changes = compare(before, agreed) if before is not None else None
-        if changes is not None and changes.dtls_replaced:
-            raise InvalidState(
-                "the new description asks for another DTLS association: make a new connection"
-            )
         if before is None and is_offerer and not set(remote.ice_options) & set(SPED_OPTIONS):
             transport.rider.piggyback.handle_failed(now)
         if changes is None or changes.ice_restarted:
             credentials = IceCredentials(remote.ufrag, remote.pwd)
             transport.ice.set_remote_credentials(credentials, now, lite=remote.ice_lite)
         for line in remote.candidates:
-            transport.ice.add_remote_candidate(parse_candidate(line), now)
+            self._add_described_candidate(line, transport, now)
         if remote.end_of_candidates:
             transport.ice.end_of_candidates(now)
         if self.media is not None:
@@ -218,6 +214,16 @@ class Bundle:
             self._start(agreed, transport, now)
         if agreed.data is not None:
             self.data.agree(agreed.data, self.signaling.snap, remote.is_dtls_client, now)
+
+    def _add_described_candidate(self, line: str, transport: Transport, now: float) -> None:
+        """Use a candidate of a description; one that cannot be read is none (RFC 8839 5.1)."""
+        try:
+            candidate = parse_candidate(line)
+        except InvalidConfig as error:
+            if self._trace is not None:
+                self._trace.emit(now, "peer:candidate_ignored", {"why": str(error)})
+            return
+        transport.ice.add_remote_candidate(candidate, now)
 
     def _start(self, agreed: Negotiated, transport: Transport, now: float) -> None:
         """Begin ICE and DTLS: the first check leaves with the next drain."""

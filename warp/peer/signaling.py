@@ -19,6 +19,7 @@ from warp.sdp import (
     SessionDescription,
     SnapNegotiation,
     check_reoffer,
+    compare,
     create_answer,
     create_offer,
     negotiate,
@@ -44,6 +45,7 @@ class Move(Name):
     ROLLBACK = "roll back"
 
 
+_OTHER_ASSOCIATION = "the description asks for another DTLS association: make a new connection"
 _S = SignalingState
 TRANSITIONS: dict[tuple[SignalingState, Move], SignalingState] = {
     (_S.STABLE, Move.LOCAL_OFFER): _S.HAVE_LOCAL_OFFER,
@@ -131,6 +133,7 @@ class Signaling:
         if move is Move.REMOTE_OFFER:
             if self._remote is not None:
                 check_reoffer(self._remote, description)
+            self._refuse_other_identity(description)
             if description.data_section() is not None:
                 self.snap.receive_offer(_usable_init(description))
             self._offer = description
@@ -157,6 +160,8 @@ class Signaling:
         if local is None or remote is None:
             raise InvalidState("there is no pending offer")
         agreed = negotiate(local, remote, is_offerer=is_offerer)
+        if self.negotiated is not None and compare(self.negotiated, agreed).dtls_replaced:
+            raise InvalidState(_OTHER_ASSOCIATION)
         if is_offerer and agreed.data is not None:
             self.snap.receive_answer(_usable_init(remote))
         self._local, self._remote, self._offer = local, remote, None
@@ -164,6 +169,16 @@ class Signaling:
         self.negotiated = agreed
         self._become(move)
         return agreed
+
+    def _refuse_other_identity(self, offer: SessionDescription) -> None:
+        """Refuse an offer that wants another DTLS association (RFC 8842 section 5.5), in time."""
+        if self.negotiated is None:
+            return
+        known = set(self.negotiated.transport.fingerprints)
+        for section in offer.media:
+            prints = section.transport.fingerprints
+            if not section.rejected and prints and set(prints) != known:
+                raise InvalidState(_OTHER_ASSOCIATION)
 
     def _refuse_munging(
         self, written: SessionDescription | None, given: SessionDescription
