@@ -285,14 +285,13 @@ class Association(Control):
             self._end_data_packet(inbound, now)
 
     def _end_data_packet(self, inbound: Inbound, now: float) -> None:
-        tracker = inbound.tracker
-        inbound.end_packet(now)
-        if tracker.pending and self._timers.deadline(SctpTimer.SACK) is None:
-            self._timers.arm(SctpTimer.SACK, now + self._sack_delay_s)
         if inbound.deferred_streams is not None:
             answer = self._reconfig.finish_deferred(inbound)
             if answer is not None:
                 self._outbox.add_control(answer)
+        inbound.end_packet(now)
+        if inbound.tracker.pending and self._timers.deadline(SctpTimer.SACK) is None:
+            self._timers.arm(SctpTimer.SACK, now + self._sack_delay_s)
         for discard in inbound.take_discarded():
             self._count(discard, now)
         if self.state is State.SHUTDOWN_SENT:
