@@ -7,6 +7,7 @@ POST /offer                    application/sdp ──▶ 200 application/sdp
 from __future__ import annotations
 
 import asyncio
+import http.client
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -18,6 +19,7 @@ from warp_tools.failure import ToolFailure
 MAX_HEAD_BYTES = 16_384
 MAX_OFFER_BYTES = 65_536
 _TIMEOUT_S = 10.0
+_MAX_SHOWN = 300
 
 Answer = Callable[[str], str]
 """Takes an offer, returns the answer; raises WarpError when the offer is not usable."""
@@ -118,9 +120,14 @@ def _post(url: str, offer: str) -> str:
     except urllib.error.HTTPError as error:
         with error:
             said = error.read(1_000).decode(errors="replace").strip().splitlines()
-        raise ToolFailure(
-            f"{target} refused the offer: {error.code} {said[0] if said else error.reason}"
-        ) from error
-    except (OSError, UnicodeDecodeError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        reason = _printable(said[0] if said else str(error.reason))
+        raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = _printable(str(getattr(error, "reason", error)))
         raise ToolFailure(f"no answer from {target}: {reason}") from error
+
+
+def _printable(said: str) -> str:
+    """Return what a stranger said as something to show on a terminal: one line, no escapes."""
+    line = " ".join(said.split())[:_MAX_SHOWN]
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
