@@ -14,7 +14,7 @@ class Reader:
 
     __slots__ = ("_data", "_end", "_pos")
 
-    def __init__(self, data: bytes | memoryview, start: int = 0, end: int | None = None) -> None:
+    def __init__(self, data: bytes, start: int = 0, end: int | None = None) -> None:
         self._data: Final = data
         self._pos = start
         self._end = len(data) if end is None else end
@@ -31,17 +31,39 @@ class Reader:
     def _uint(self, size: int) -> int:
         pos = self._pos
         if pos + size > self._end:
-            raise OctetsError(f"{size} bytes wanted, {self._end - pos} left")
+            raise self._short(size)
         self._pos = pos + size
         return int.from_bytes(self._data[pos : pos + size], "big")
 
+    def _short(self, wanted: int) -> OctetsError:
+        return OctetsError(f"{wanted} bytes wanted, {self._end - self._pos} left")
+
+    def _vector(self, length_size: int) -> bytes:
+        start = self._pos + length_size
+        if start > self._end:
+            raise self._short(length_size)
+        end = start + int.from_bytes(self._data[self._pos : start], "big")
+        if end > self._end:
+            self._pos = start
+            raise self._short(end - start)
+        self._pos = end
+        return self._data[start:end]
+
     def u8(self) -> int:
         """Read one byte."""
-        return self._uint(1)
+        pos = self._pos
+        if pos >= self._end:
+            raise self._short(1)
+        self._pos = pos + 1
+        return self._data[pos]
 
     def u16(self) -> int:
         """Read two bytes."""
-        return self._uint(2)
+        pos = self._pos
+        if pos + 2 > self._end:
+            raise self._short(2)
+        self._pos = pos + 2
+        return self._data[pos] << 8 | self._data[pos + 1]
 
     def u24(self) -> int:
         """Read three bytes."""
@@ -63,9 +85,9 @@ class Reader:
         """Read `length` bytes."""
         pos = self._pos
         if length < 0 or pos + length > self._end:
-            raise OctetsError(f"{length} bytes wanted, {self._end - pos} left")
+            raise self._short(length)
         self._pos = pos + length
-        return bytes(self._data[pos : pos + length])
+        return self._data[pos : pos + length]
 
     def rest(self) -> bytes:
         """Read what is left."""
@@ -73,15 +95,15 @@ class Reader:
 
     def vector8(self) -> bytes:
         """Read a vector with a one-byte length (RFC 8446 section 3.4)."""
-        return self.take(self.u8())
+        return self._vector(1)
 
     def vector16(self) -> bytes:
         """Read a vector with a two-byte length."""
-        return self.take(self.u16())
+        return self._vector(2)
 
     def vector24(self) -> bytes:
         """Read a vector with a three-byte length."""
-        return self.take(self.u24())
+        return self._vector(3)
 
     def expect_end(self) -> None:
         """Raise unless everything has been read."""

@@ -22,12 +22,18 @@ class TimerTable(Generic[Reason]):
 
     def arm(self, reason: Reason, deadline: float) -> None:
         """Set the deadline of `reason`, replacing an earlier one."""
-        self._deadlines[reason] = deadline
-        self._next = min(self._deadlines.values())
+        deadlines, earliest = self._deadlines, self._next
+        replaced = deadlines.get(reason)
+        deadlines[reason] = deadline
+        if earliest is None or deadline <= earliest:
+            self._next = deadline
+        elif replaced == earliest:
+            self._next = min(deadlines.values())
 
     def cancel(self, reason: Reason) -> None:
         """Forget the deadline of `reason`; harmless when none is armed."""
-        if self._deadlines.pop(reason, None) is not None:
+        dropped = self._deadlines.pop(reason, None)
+        if dropped is not None and dropped == self._next:
             self._next = min(self._deadlines.values(), default=None)
 
     def cancel_all(self) -> None:

@@ -31,7 +31,7 @@ from warp.crypto.groups import (
     respond,
     supported_groups,
 )
-from warp.crypto.hkdf import HASH_LENGTHS, hkdf_expand, hkdf_expand_label, hkdf_extract
+from warp.crypto.hkdf import HASH_LENGTHS, ExpandKey, hkdf_expand, hkdf_expand_label, hkdf_extract
 from warp.crypto.mac import HmacSha1, HmacSha256, constant_time_equal, hmac_digest
 from warp.crypto.prf import prf12
 from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme
@@ -45,6 +45,7 @@ __all__ = [
     "AeadKind",
     "Certificate",
     "DecryptError",
+    "ExpandKey",
     "HmacSha1",
     "HmacSha256",
     "KeyKind",

@@ -31,9 +31,9 @@ from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, PrivateKey, Signatu
 from warp.entropy import Entropy, random_text
 
 _HASHES: Final = {  # RFC 8122 section 5 has older ones too: MD5 and SHA-1 prove nothing any more
-    "sha-256": "sha256",
-    "sha-384": "sha384",
-    "sha-512": "sha512",
+    "sha-256": hashlib.sha256,
+    "sha-384": hashlib.sha384,
+    "sha-512": hashlib.sha512,
 }
 _DAY: Final = datetime.timedelta(days=1)
 
@@ -43,10 +43,10 @@ def fingerprint_of(der: bytes, algorithm: str = "sha-256") -> str:
 
     Raises ValueError for an algorithm other than sha-256, sha-384 and sha-512.
     """
-    name = _HASHES.get(algorithm.lower())
-    if name is None:
+    make_hash = _HASHES.get(algorithm.lower())
+    if make_hash is None:
         raise ValueError(f"fingerprints with {algorithm} are not supported")
-    return hashlib.new(name, der).digest().hex(":").upper()
+    return make_hash(der).digest().hex(":").upper()
 
 
 def fingerprint_matches(der: bytes, fingerprints: Iterable[tuple[str, str]]) -> bool:
@@ -65,10 +65,11 @@ def fingerprint_matches(der: bytes, fingerprints: Iterable[tuple[str, str]]) -> 
 class Certificate:
     """Our own identity: a certificate and its private key. One may serve many connections."""
 
-    __slots__ = ("_key", "der", "key_kind", "schemes")
+    __slots__ = ("_fingerprints", "_key", "der", "key_kind", "schemes")
 
     def __init__(self, der: bytes, key: PrivateKey) -> None:
         self._key: Final = key
+        self._fingerprints: Final[dict[str, str]] = {}  # every session of a server says it
         self.der: Final = der
         self.key_kind: Final[KeyKind] = kind_of(key)
         self.schemes: Final[tuple[SignatureScheme, ...]] = SCHEMES_BY_KIND[self.key_kind]
@@ -130,7 +131,10 @@ class Certificate:
 
     def fingerprint(self, algorithm: str = "sha-256") -> str:
         """Return our hash as SDP writes it."""
-        return fingerprint_of(self.der, algorithm)
+        known = self._fingerprints.get(algorithm)
+        if known is None:
+            known = self._fingerprints[algorithm] = fingerprint_of(self.der, algorithm)
+        return known
 
     def sign(self, scheme: int, data: bytes) -> bytes:
         """Return our signature of `data`; `scheme` is one of `schemes`, else ValueError."""

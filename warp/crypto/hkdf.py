@@ -1,6 +1,7 @@
 """HKDF (RFC 5869) and DTLS 1.3's labelled expansion (RFC 8446 section 7.1, RFC 9147 section 5.9).
 
 Called by the DTLS 1.3 key schedule. Hashes are named as in `hashlib` ("sha256", "sha384").
+A secret that is expanded more than once is worth an `ExpandKey`.
 """
 
 from __future__ import annotations
@@ -9,8 +10,16 @@ import hmac
 from functools import lru_cache
 from typing import Final
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.hmac import HMAC
+
 _LABEL_PREFIX: Final = b"dtls13"  # no trailing space, unlike TLS (RFC 9147 section 5.9)
 HASH_LENGTHS: Final = {"sha256": 32, "sha384": 48, "sha512": 64}
+_ALGORITHMS: Final[dict[str, hashes.HashAlgorithm]] = {
+    "sha256": hashes.SHA256(),
+    "sha384": hashes.SHA384(),
+    "sha512": hashes.SHA512(),
+}
 
 
 def hkdf_extract(salt: bytes, input_key: bytes, hash_name: str) -> bytes:
@@ -39,9 +48,9 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
 
 
 @lru_cache(maxsize=64)
-def _info_head(label: bytes, length: int) -> bytes:
+def _info_head(label: bytes, length: int, context_length: int) -> bytes:
     name = _LABEL_PREFIX + label
-    return length.to_bytes(2, "big") + len(name).to_bytes(1, "big") + name
+    return length.to_bytes(2, "big") + bytes((len(name),)) + name + bytes((context_length,))
 
 
 def hkdf_expand_label(
@@ -51,7 +60,25 @@ def hkdf_expand_label(
 
     `context` is at most 255 bytes (usually a transcript hash, or empty).
     """
-    info = b"%b%c%b" % (_info_head(label, length), len(context), context)
+    info = _info_head(label, length, len(context)) + context
     if length <= HASH_LENGTHS[hash_name]:  # always, in DTLS 1.3: keys are shorter than hashes
         return hmac.digest(secret, info + b"\x01", hash_name)[:length]
     return hkdf_expand(secret, info, length, hash_name)
+
+
+class ExpandKey:
+    """One secret under which several labels are expanded: its HMAC context is keyed once."""
+
+    __slots__ = ("_block_length", "_keyed")
+
+    def __init__(self, secret: bytes, hash_name: str) -> None:
+        self._keyed: Final = HMAC(secret, _ALGORITHMS[hash_name])
+        self._block_length: Final = HASH_LENGTHS[hash_name]
+
+    def expand_label(self, label: bytes, context: bytes, length: int) -> bytes:
+        """Return what `hkdf_expand_label` returns. Raises ValueError beyond one hash block."""
+        if length > self._block_length:
+            raise ValueError(f"{length} bytes are more than one block")
+        keyed = self._keyed.copy()
+        keyed.update(_info_head(label, length, len(context)) + context + b"\x01")
+        return keyed.finalize()[:length]

@@ -8,7 +8,7 @@ what `hmac` needs to start over.
 from __future__ import annotations
 
 import hmac
-from typing import Final
+from typing import ClassVar, Final
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.hmac import HMAC
@@ -27,8 +27,10 @@ class _KeyedHmac:
 
     __slots__ = ("_keyed",)
 
-    def __init__(self, key: bytes, algorithm: hashes.HashAlgorithm) -> None:
-        self._keyed: Final = HMAC(key, algorithm)
+    _algorithm: ClassVar[hashes.HashAlgorithm]
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed: Final = HMAC(key, self._algorithm)
 
     def digest(self, *parts: bytes) -> bytes:
         """Return the HMAC of the parts put behind one another."""
@@ -43,9 +45,8 @@ class HmacSha1(_KeyedHmac):
 
     __slots__ = ()
 
-    def __init__(self, key: bytes) -> None:
-        # SHA-1 is what STUN prescribes (RFC 8489 section 14.5); HMAC does not need collisions hard
-        super().__init__(key, hashes.SHA1())
+    # SHA-1 is what STUN prescribes (RFC 8489 section 14.5); HMAC does not need collisions hard
+    _algorithm: ClassVar = hashes.SHA1()
 
 
 class HmacSha256(_KeyedHmac):
@@ -53,5 +54,4 @@ class HmacSha256(_KeyedHmac):
 
     __slots__ = ()
 
-    def __init__(self, key: bytes) -> None:
-        super().__init__(key, hashes.SHA256())
+    _algorithm: ClassVar = hashes.SHA256()

@@ -7,7 +7,8 @@ Called through `Certificate` and `PeerCertificate`. PKCS#1 v1.5 is for DTLS 1.2 
 from __future__ import annotations
 
 import enum
-from typing import Final, TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias, cast
 
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
@@ -74,17 +75,38 @@ _ECDSA_SIGN: Final[dict[int, ec.ECDSA]] = {
 _ECDSA_VERIFY: Final[dict[int, ec.ECDSA]] = {scheme: ec.ECDSA(_HASHES[scheme]) for scheme in _ECDSA}
 
 
-def kind_of(key: object) -> KeyKind:
+_CURVES: Final = {"secp256r1": KeyKind.ECDSA_P256, "secp384r1": KeyKind.ECDSA_P384}
+
+
+class _Family(enum.Enum):
+    """What the class of a key says; an elliptic key's kind depends on its curve besides."""
+
+    ELLIPTIC = enum.auto()
+    RSA = enum.auto()
+    ED25519 = enum.auto()
+    OTHER = enum.auto()
+
+
+@lru_cache(maxsize=32)
+def _family(key_type: type) -> _Family:
+    # the library's classes are abstract: asking them of every key costs more than the rest
+    if issubclass(key_type, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey):
+        return _Family.ELLIPTIC
+    if issubclass(key_type, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+        return _Family.RSA
+    if issubclass(key_type, ed25519.Ed25519PublicKey | ed25519.Ed25519PrivateKey):
+        return _Family.ED25519
+    return _Family.OTHER
+
+
+def kind_of(key: PrivateKey | PublicKeyTypes) -> KeyKind:
     """Return the kind of a private or public key of the library."""
-    if isinstance(key, ec.EllipticCurvePublicKey | ec.EllipticCurvePrivateKey):
-        if key.curve.name == "secp256r1":
-            return KeyKind.ECDSA_P256
-        return KeyKind.ECDSA_P384 if key.curve.name == "secp384r1" else KeyKind.OTHER
-    if isinstance(key, rsa.RSAPublicKey | rsa.RSAPrivateKey):
+    family = _family(type(key))
+    if family is _Family.ELLIPTIC:
+        return _CURVES.get(cast(ec.EllipticCurvePublicKey, key).curve.name, KeyKind.OTHER)
+    if family is _Family.RSA:
         return KeyKind.RSA
-    if isinstance(key, ed25519.Ed25519PublicKey | ed25519.Ed25519PrivateKey):
-        return KeyKind.ED25519
-    return KeyKind.OTHER
+    return KeyKind.ED25519 if family is _Family.ED25519 else KeyKind.OTHER
 
 
 def _rsa_padding(scheme: int) -> padding.AsymmetricPadding:
@@ -101,11 +123,12 @@ def sign(key: PrivateKey, kind: KeyKind, scheme: int, data: bytes) -> bytes:
     """
     if scheme not in SCHEMES_BY_KIND[kind]:
         raise ValueError(f"this key cannot sign with scheme 0x{scheme:04x}")
-    if isinstance(key, ec.EllipticCurvePrivateKey):
-        return key.sign(data, _ECDSA_SIGN[scheme])
-    if isinstance(key, rsa.RSAPrivateKey):
-        return key.sign(data, _rsa_padding(scheme), _HASHES[scheme])
-    return key.sign(data)
+    if _family(type(key)) is _Family.ELLIPTIC:
+        return cast(ec.EllipticCurvePrivateKey, key).sign(data, _ECDSA_SIGN[scheme])
+    if kind is KeyKind.RSA:
+        padded = _rsa_padding(scheme)
+        return cast(rsa.RSAPrivateKey, key).sign(data, padded, _HASHES[scheme])
+    return cast(ed25519.Ed25519PrivateKey, key).sign(data)
 
 
 def verify(
@@ -125,18 +148,17 @@ def verify(
     """
     usable = scheme in SCHEMES_BY_KIND[kind]
     try:
-        if isinstance(key, ec.EllipticCurvePublicKey):
+        if _family(type(key)) is _Family.ELLIPTIC:
             if not usable and (curve_bound or scheme not in _ECDSA_VERIFY):
                 return False
-            key.verify(signature, data, _ECDSA_VERIFY[scheme])
+            cast(ec.EllipticCurvePublicKey, key).verify(signature, data, _ECDSA_VERIFY[scheme])
         elif not usable:
             return False
-        elif isinstance(key, rsa.RSAPublicKey):
-            key.verify(signature, data, _rsa_padding(scheme), _HASHES[scheme])
-        elif isinstance(key, ed25519.Ed25519PublicKey):
-            key.verify(signature, data)
+        elif kind is KeyKind.RSA:
+            padded = _rsa_padding(scheme)
+            cast(rsa.RSAPublicKey, key).verify(signature, data, padded, _HASHES[scheme])
         else:
-            return False
+            cast(ed25519.Ed25519PublicKey, key).verify(signature, data)
     except (InvalidSignature, UnsupportedAlgorithm, ValueError):
         return False
     return True

@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from warp.crypto import hkdf_expand, hkdf_expand_label, hkdf_extract, hmac_digest
+from warp.crypto import ExpandKey, hkdf_expand, hkdf_expand_label, hkdf_extract, hmac_digest
 
 h = bytes.fromhex
 
@@ -105,3 +105,14 @@ def test_the_label_prefix_has_no_space():
     info = (32).to_bytes(2, "big") + b"\x0ddtls13derived" + b"\x00"
     expected = hmac_digest(EARLY, info + b"\x01", "sha256")
     assert hkdf_expand_label(EARLY, b"derived", b"", 32, "sha256") == expected
+
+
+@pytest.mark.parametrize(("hash_name", "most"), [("sha256", 32), ("sha384", 48)])
+def test_a_key_for_many_labels_expands_as_each_label_alone(hash_name, most):
+    secret = bytes(range(most))
+    key = ExpandKey(secret, hash_name)
+    for label, context, length in ((b"key", b"", 16), (b"iv", b"", 12), (b"s hs", HELLOS, most)):
+        expected = hkdf_expand_label(secret, label, context, length, hash_name)
+        assert key.expand_label(label, context, length) == expected
+    with pytest.raises(ValueError, match="one block"):
+        key.expand_label(b"key", b"", most + 1)
