@@ -1,0 +1,84 @@
+"""Two hundred calls in a row connect, and leave nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from tests.interop.calls import (
+    CONNECT_S,
+    HOST,
+    Wire,
+    answer_of,
+    new_peer,
+    offer_of,
+    take_answer,
+    talk_channel,
+)
+from tests.interop.loops import open_files, other_tasks_end, run
+from warp.io import ClientConfig, Server, Session, connect, listen
+from warp.peer import PeerConnection
+
+pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("aiortc_on_loopback")]
+
+STARTS = 200
+# what asyncio keeps of cancelled timers is bounded; a session that stays is 100 objects and more
+MOST_OBJECTS_KEPT = 5 * STARTS
+
+
+async def talk(session: Session, wire: Wire, number: int) -> None:
+    """A message each way."""
+    channel = session.channel("talk", negotiated=True, stream_id=0)
+    await channel.opened()
+    await wire.opened.wait()
+    channel.send(f"{number} to aiortc")
+    wire.send(f"{number} to us")
+    assert await anext(channel) == f"{number} to us"
+    assert await wire.next() == f"{number} to aiortc"
+
+
+async def one_call(server: Server, number: int) -> None:
+    """Each side offers in turn, is the DTLS client in turn, and hangs up in turn."""
+    peer = new_peer()
+    wire = talk_channel(peer)
+    if number % 2:
+        session = server.accept_offer(await offer_of(peer))
+        await take_answer(peer, session.answer)
+    else:
+        setup = "passive" if number % 4 else "active"
+        session = await connect(
+            lambda offer: answer_of(peer, offer, setup=setup), config=ClientConfig(host=HOST)
+        )
+    async with asyncio.timeout(CONNECT_S):
+        await talk(session, wire, number)
+        if number % 3:
+            await peer.close()
+            assert await session.closed is None
+        else:
+            await session.close()
+            await peer.close()
+
+
+@pytest.mark.slow
+def test_two_hundred_starts() -> None:
+    async def test() -> None:
+        server = await listen(HOST)
+        for number in range(4):
+            await one_call(server, number)
+        await other_tasks_end()
+        gc.collect()
+        files, objects = open_files(), len(gc.get_objects())
+        for number in range(STARTS):
+            await one_call(server, number)
+        await other_tasks_end()
+        assert server.sessions == []
+        assert open_files() == files
+        await server.close()
+        gc.collect()
+        kept = gc.get_objects()
+        assert len(kept) - objects < MOST_OBJECTS_KEPT
+        assert [thing for thing in kept if isinstance(thing, Session | PeerConnection)] == []
+
+    run(test(), seconds=100)
