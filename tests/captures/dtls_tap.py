@@ -8,6 +8,7 @@ Tap(capture, keylog).messages      every handshake message of both sides, in ord
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tests.captures.pcap import read_keylog, read_pcap
@@ -18,7 +19,7 @@ from warp.dtls.context import Context
 from warp.dtls.epochs import EpochTable
 from warp.dtls.exchange13 import signed_content
 from warp.dtls.hello import decode_client_hello, decode_server_hello
-from warp.dtls.intake import Intake
+from warp.dtls.intake import Intake, Record
 from warp.dtls.messages import (
     HandshakeType,
     decode_certificate13,
@@ -89,8 +90,14 @@ class Tap:
         return Exporter13(secret, self.schedule.hash_name)
 
     def _datagram(self, name: str, data: bytes) -> None:
-        side = self.sides[name]
-        for record in side.intake.receive(data, 0.0):
+        waited = self.schedule is None
+        self._take(name, self.sides[name].intake.receive(data, 0.0))
+        if waited and self.schedule is not None:
+            for each, side in self.sides.items():
+                self._take(each, side.intake.release(0.0))
+
+    def _take(self, name: str, records: Iterator[Record]) -> None:
+        for record in records:
             self.records.append(Opened(name, *record))
             if record.content_type == HANDSHAKE:
                 self._fragments(name, record.content, record.epoch)
