@@ -25,7 +25,7 @@ MAX_IN = 512
 MAX_OUT = 6_000
 _MAX_CATCH_UP = 8
 # a frame up to this late continues its talkspurt: the listener's jitter buffer absorbs it
-_LATE_SLOTS = 3
+_LATE_TICKS = 3 * SLOT_TICKS
 
 
 class AudioIn:
@@ -91,7 +91,7 @@ class AudioOut:
 
     __slots__ = (
         "_muted",
-        "_next_slot",
+        "_next_tick",
         "_phase",
         "_played_ticks",
         "_queue",
@@ -108,7 +108,7 @@ class AudioOut:
         self._queued_ticks = 0
         self._played_ticks = 0
         self._phase = session.driver.clock.assign_phase()
-        self._next_slot = 0
+        self._next_tick = 0  # samples since the clock's origin
         self._registered = False
         self._starved = True
         self._talkspurt = False
@@ -117,7 +117,7 @@ class AudioOut:
     def send(
         self, payload: bytes, *, duration: int = SLOT_TICKS, non_personal: bool = False
     ) -> None:
-        """Queue one Opus payload of `duration` samples at 48 kHz (a multiple of 960 is usual).
+        """Queue one Opus payload of `duration` samples at 48 kHz (960: 20 ms).
 
         Raises `UsageError` when two minutes are queued already, or when the session is closed.
         """
@@ -148,6 +148,7 @@ class AudioOut:
         self._queue.clear()
         self._queued_ticks = 0
         self._played_ticks = 0
+        self._starved = True
         return played
 
     def handle_tick(self, now: float) -> bool:
@@ -169,21 +170,23 @@ class AudioOut:
 
     def _pump(self, now: float) -> None:
         clock, peer, queue = self._session.driver.clock, self._session.peer, self._queue
-        slot = clock.slot(self._phase, now)
-        if self._starved and self._next_slot < slot - (_LATE_SLOTS if self._talkspurt else 0):
-            self._next_slot = slot
+        present = clock.slot(self._phase, now) * SLOT_TICKS
+        late = _LATE_TICKS if self._talkspurt else 0
+        if self._starved and self._next_tick < present - late:
+            self._next_tick = present
             self._talkspurt = False
+        due = present + SLOT_TICKS
         sent = 0
-        while queue and self._next_slot <= slot and sent < _MAX_CATCH_UP and self._allowed():
+        while queue and self._next_tick < due and sent < _MAX_CATCH_UP and self._allowed():
             payload, duration, free = queue[0]
-            at = self._next_slot * SLOT_TICKS
             fresh = not self._talkspurt
+            at = self._next_tick
             if not peer.send_audio(payload, at, now, marker=fresh, non_personal=free):
                 break  # the address may not be sent more yet: the frame waits
             queue.popleft()
             self._talkspurt = True
             self._starved = False
-            self._next_slot += max(1, duration // SLOT_TICKS)
+            self._next_tick += duration
             self._queued_ticks -= duration
             self._played_ticks += duration
             sent += 1

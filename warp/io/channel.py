@@ -70,7 +70,7 @@ class Channel:
 
     @property
     def state(self) -> datachannel.ChannelState:
-        """connecting, open, closing or closed."""
+        """Where the channel stands: connecting, open, closing or closed."""
         return self._inner.state
 
     @property

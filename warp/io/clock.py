@@ -96,7 +96,14 @@ class MediaClock:
         for owed in range(max(tick, last - PHASES + 1), max(tick, last) + 1):
             members = self._members[owed % PHASES]
             for member in list(members):
-                if not member.handle_tick(now):
+                try:
+                    wanted = member.handle_tick(now)
+                except Exception as error:
+                    # one member's fault must not silence all the others
+                    wanted = False
+                    text = "a member of the media clock failed and is left out"
+                    self._loop.call_exception_handler({"message": text, "exception": error})
+                if not wanted:
                     members.pop(member, None)
         self._schedule(now)
 

@@ -273,3 +273,18 @@ def test_configuration() -> None:
         TurnServer(host="a", username="b", password="c", transport="sctp")
     server = TurnServer(host="a", username="b", password="hidden")
     assert "hidden" not in repr(server)
+
+
+def test_a_relay_is_an_outlet_for_a_port() -> None:
+    async def story(
+        server: TinyTurnServer, relay: RelayTransport, peer: Endpoint, inbox: Inbox
+    ) -> None:
+        relay.send_run([b"one", b"two", b"three"], peer.address)
+        assert [(await peer.next())[0] for _ in range(3)] == [b"one", b"two", b"three"]
+        relay.receive = None  # nobody listens yet
+        peer.send(b"lost", relay.local)
+        relay.send(b"four", peer.address)
+        assert (await peer.next())[0] == b"four"
+        assert inbox.queue.empty()
+
+    play(story)
