@@ -235,6 +235,7 @@ class Bundle:
             media=bool(agreed.audio),
             active=remote.is_dtls_client,
             sped=self._config.sped and bool(set(remote.ice_options) & set(SPED_OPTIONS)),
+            remote_is_lite=remote.ice_lite,
         )
         transport.start_dtls(role, config, self._certificate, now)
         if transport.dtls is not None:
@@ -292,13 +293,13 @@ class Bundle:
         return transport.send_media(packet, rtcp=False)
 
     def _has_credit(self, size: int) -> bool:
-        """Whether an address that is not validated may be sent `size` more bytes."""
+        """Whether early media of `size` bytes leaves enough for the flight it comes early to."""
         transport = self.transport
         flow = transport.ice.flow if transport is not None else None
         return (
             transport is not None
             and flow is not None
-            and transport.rider.budget.left(flow.remote) >= size
+            and transport.rider.budget.left(flow.remote) >= size + transport.rider.reserve()
         )
 
     def audio_received(self) -> Sequence[AudioReceived]:

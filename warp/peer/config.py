@@ -11,7 +11,10 @@ from warp.errors import InvalidConfig
 from warp.sctp import SctpConfig
 
 DTLS_MTU = 1200  # UDP payload, as Chromium
-MIN_HELLO = 300  # a check with it leaves a lite server room for its flight and for early media
+# Least sizes of a ClientHello, so that three times what it took to bring it pay for the server's
+# flight and for early media: inside a check; and bare, where a repetition has to be paid for too.
+MIN_HELLO_IN_CHECK = 300
+MIN_HELLO_TO_LITE = 400
 MAX_DTLS_RTO_S = 3.0  # a call cannot wait longer; a path that is dead is consent's business
 SPED_MTU = 900  # what fits a check (draft-hancke-webrtc-sped-00 section 6)
 _CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1, NamedGroup.SECP384R1)
@@ -46,15 +49,17 @@ class PeerConfig:
         if self.connect_timeout_s <= 0:
             raise InvalidConfig("connect_timeout_s must be above 0")
 
-    def dtls(self, *, media: bool, active: bool, sped: bool) -> DtlsConfig:
+    def dtls(self, *, media: bool, active: bool, sped: bool, remote_is_lite: bool) -> DtlsConfig:
         """Return the configuration of the DTLS association; with `media` it must agree on SRTP.
 
-        `sped` tells that both descriptions name SPED: only then a hello in a check is padded.
+        `sped` tells that both descriptions name SPED: then the hello rides in a check. A full
+        peer finds out by its own checks where we are; a lite one needs a hello of some size.
         A lite agent that is the DTLS client leaves the hybrid and the padding out: the response
         with its ClientHello would be larger than what an address may be sent that has not
         answered anything yet.
         """
-        return _dtls_config(self, media, active, sped)
+        min_hello = MIN_HELLO_TO_LITE if remote_is_lite else 0
+        return _dtls_config(self, media, active, MIN_HELLO_IN_CHECK if sped else min_hello)
 
     def sctp(self) -> SctpConfig:
         """Return the configuration of the SCTP association."""
@@ -65,7 +70,7 @@ class PeerConfig:
 
 
 @lru_cache(maxsize=32)
-def _dtls_config(config: PeerConfig, media: bool, active: bool, sped: bool) -> DtlsConfig:
+def _dtls_config(config: PeerConfig, media: bool, active: bool, min_hello: int) -> DtlsConfig:
     groups = config.groups or (NamedGroup.X25519MLKEM768, *_CLASSICAL)
     responds = config.lite and active
     if responds:
@@ -78,7 +83,7 @@ def _dtls_config(config: PeerConfig, media: bool, active: bool, sped: bool) -> D
         deadline_s=config.connect_timeout_s,
         mtu=SPED_MTU if config.sped else DTLS_MTU,
         require_srtp=media,
-        min_hello=MIN_HELLO if sped and not responds else 0,
+        min_hello=0 if responds else min_hello,
         max_rto_s=MAX_DTLS_RTO_S,
     )
 

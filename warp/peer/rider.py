@@ -37,6 +37,7 @@ class DtlsRider:
         "_dtls",
         "_early",
         "_enabled",
+        "_flight_bytes",
         "budget",
         "direct",
         "piggyback",
@@ -55,6 +56,7 @@ class DtlsRider:
         self.direct: list[bytes] = []
         self.rode = False
         self.rtt_s: float | None = None
+        self._flight_bytes = 0
         self._ask_at = 0.0
         self._asks_left = 0
 
@@ -81,6 +83,7 @@ class DtlsRider:
             self.piggyback.capture_flight(datagrams, new_flight=new_flight)
             if new_flight:
                 self.direct = list(datagrams)
+                self._flight_bytes = sum(map(len, datagrams))
                 self._asks_left = MAX_ASKS
                 self._ask_at = now + (self.rtt_s or 0.0) + CHECK_INTERVAL_S
             else:
@@ -91,6 +94,17 @@ class DtlsRider:
             self._dtls.receive_datagram(datagram, now)
         elif len(self._early) < MAX_EARLY:
             self._early.append(datagram)
+
+    def reserve(self) -> int:
+        """Return how many bytes a repetition of our flight may still need of an address's credit.
+
+        A flight of one datagram rides in the response to a check with the hello, which brings
+        the credit for it; longer ones, and those that go bare, may have to do without.
+        """
+        if not self.piggyback.active:
+            return self._flight_bytes
+        pending = self.piggyback.pending
+        return sum(map(len, pending)) if len(pending) > 1 else 0
 
     # -- checks that are wanted ---------------------------------------------------------------
 
