@@ -363,10 +363,19 @@ class Control:
             self._timers.arm(SctpTimer.HANDSHAKE, now + self._path.rto.current_s)
 
     def _retransmit_timeout(self, now: float) -> None:
+        transmission = self._transmission
+        if self._trace is not None and transmission is not None:
+            data = {
+                "errors": self._path.errors,
+                "flight_bytes": transmission.flight_size,
+                "cwnd_bytes": transmission.congestion.cwnd,
+                "rto_s": self._path.rto.current_s,
+            }
+            self._trace.emit(now, "sctp:retransmission_timeout", data)
         if self._path.count_error():
             self._give_up("data was not acknowledged", now)
-        elif self._transmission is not None:
-            self._transmission.handle_timeout(now)
+        elif transmission is not None:
+            transmission.handle_timeout(now)
 
     def _sack_timeout(self, now: float) -> None:
         if self._inbound is None:

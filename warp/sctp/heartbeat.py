@@ -38,6 +38,7 @@ class Path:
         """Begin to watch."""
         self._probe = None
         self.errors = 0
+        self.rto.reset_backoff()
         self._arm_interval(now)
 
     def count_error(self) -> bool:

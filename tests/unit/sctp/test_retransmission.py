@@ -12,6 +12,7 @@ from warp.sctp import SctpConfig, SctpDiscard, State
 from warp.sctp.chunks import IMMEDIATE, ChunkType
 from warp.sctp.outbound import ACKED, IN_FLIGHT, LOST
 from warp.sctp.retransmission import Transmission
+from warp.trace import MemoryTrace
 
 QUIET = SctpConfig(heartbeat_interval_s=None)
 PAYLOAD = 1160
@@ -324,6 +325,14 @@ def test_t3_sends_one_packet_and_doubles() -> None:
         waits.append(again - deadline)
         deadline = again
     assert waits == pytest.approx([1.0, 2.0, 3.0, 3.0, 3.0])
+
+
+def test_t3_is_traced() -> None:
+    script = started(2)
+    script.us._trace = trace = MemoryTrace()
+    script.us.handle_timer(0.5)
+    [(at, data)] = trace.named("sctp:retransmission_timeout")
+    assert (at, data["flight_bytes"], data["errors"]) == (0.5, 2 * CHUNK, 0)
 
 
 def test_t3_clears_fast_recovery() -> None:
