@@ -160,7 +160,7 @@ class DtlsConnection:
             raise InvalidState("the connection was started before")
         self._become(DtlsInput.START, "started", now)
         if self.role is DtlsRole.CLIENT:
-            self._driver.awaiting = start_client(self._handshake, now)
+            self._driver.expect(start_client(self._handshake, now))
 
     def receive_datagram(self, data: bytes, now: float) -> None:
         """Take in one datagram. Never raises for what a peer sent."""

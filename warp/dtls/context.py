@@ -5,13 +5,12 @@ Made by the connection, handed to every organ. No protocol in here.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 from warp.contract import Event
 from warp.dtls.config import MIN_MTU, DtlsConfig, DtlsRole
 from warp.dtls.records import DtlsDiscard
-from warp.names import Name
+from warp.names import Name, Tally
 from warp.timers import TimerTable
 from warp.trace import Trace
 
@@ -83,7 +82,7 @@ class Context:
         self.timers: TimerTable[DtlsTimer] = TimerTable()
         self.events: list[Event] = []
         self.outbox = Outbox()
-        self.discards: Counter[DtlsDiscard] = Counter()
+        self.discards: Tally[DtlsDiscard] = Tally()
         self.rto_s = config.initial_rto_s
         self.mtu = config.mtu
         self.suspended = False  # no retransmission timer: something else repeats for us

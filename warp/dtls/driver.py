@@ -3,7 +3,7 @@
 RFC 9147 sections 5.5, 5.8 and 7. Called by the connection with every handshake record; the
 interface of the machines is described in handshake.
 
-    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ next
+    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ expect() the next
       │                        └ seen before ─▶ the peer repeats its flight: resend ours
       └ kept or known ─▶ AckList ─▶ at once when we are done, after a quarter RTO while a flight
                                     is incomplete
@@ -11,7 +11,6 @@ interface of the machines is described in handshake.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from warp.dtls.acks import decode_ack
@@ -21,12 +20,17 @@ from warp.dtls.faults import Alert, DtlsRule, HandshakeFault, misbehaved
 from warp.dtls.flight import AckEffect
 from warp.dtls.handshake import Awaiting, Handshake
 from warp.dtls.intake import Record
-from warp.dtls.reassembly import Fragment, HandshakeMessage, Reassembler, Verdict
+from warp.dtls.reassembly import (
+    Fragment,
+    HandshakeMessage,
+    Reassembler,
+    Verdict,
+    split_fragments,
+)
 from warp.dtls.records import ACK, DtlsDiscard
 from warp.dtls.suites import DtlsVersion
 from warp.octets import OctetsError
 
-FRAGMENT_HEADER_LENGTH: Final = 12
 MAX_FRAGMENTS: Final = 256  # in one record
 ACK_DELAY: Final = 0.25  # of the RTO, as BoringSSL (RFC 9147 section 7.1 leaves it open)
 
@@ -34,18 +38,30 @@ ACK_DELAY: Final = 0.25  # of the RTO, as BoringSSL (RFC 9147 section 7.1 leaves
 class HandshakeDriver:
     """Owns what comes in: the reassembler and the awaiting state."""
 
-    __slots__ = ("_handshake", "_reassembler", "_repeated", "awaiting")
+    __slots__ = ("_awaited_epoch", "_awaiting", "_handshake", "_reassembler", "_repeated")
 
     def __init__(self, handshake: Handshake, awaiting: Awaiting) -> None:
         self._handshake: Final = handshake
         self._reassembler: Final = Reassembler(strict=handshake.config.strict_plaintext)
         self._repeated = False
-        self.awaiting = awaiting
+        self._awaiting = awaiting
+        self._awaited_epoch = awaiting.awaited_epoch()
+
+    def expect(self, awaiting: Awaiting) -> None:
+        """Hand what comes next to this state."""
+        self._awaiting = awaiting
+        self._awaited_epoch = awaiting.awaited_epoch()
 
     def receive_record(self, record: Record, now: float) -> None:
         """Take one record of handshake fragments in. Raises HandshakeFault."""
         acceptable = True
-        for fragment in self._fragments(record, now):
+        fragments, complete = split_fragments(record.content, record.epoch, MAX_FRAGMENTS)
+        for fragment in fragments:
+            if fragment.epoch == self._awaited_epoch:
+                message = self._reassembler.take_whole(fragment)
+                if message is not None:
+                    self._hand_over(message, now)
+                    continue
             verdict = self._receive_fragment(fragment, now)
             if verdict is Verdict.REFUSED:
                 acceptable = False
@@ -53,6 +69,8 @@ class HandshakeDriver:
                 self._repeated = True
             else:
                 self._deliver(now)
+        if not complete:
+            self._refuse_rest(record, now)
         if acceptable and self._may_acknowledge(record.epoch):
             self._handshake.acks.note(record.epoch, record.sequence)
 
@@ -105,24 +123,8 @@ class HandshakeDriver:
             handshake.key_updater.handle_acknowledged(now)
             handshake.forget_idle_write_keys()
 
-    def _fragments(self, record: Record, now: float) -> Iterator[Fragment]:
-        content, position = record.content, 0
-        for _ in range(MAX_FRAGMENTS):
-            body = position + FRAGMENT_HEADER_LENGTH
-            end = body + int.from_bytes(content[position + 9 : body], "big")
-            if end > len(content) or body > len(content):
-                break
-            yield Fragment(
-                content[position],
-                int.from_bytes(content[position + 1 : position + 4], "big"),
-                content[position + 4] << 8 | content[position + 5],
-                int.from_bytes(content[position + 6 : position + 9], "big"),
-                content[body:end],
-                record.epoch,
-            )
-            position = end
-            if position == len(content):
-                return
+    def _refuse_rest(self, record: Record, now: float) -> None:
+        """What follows the last fragment of a record is none."""
         if record.epoch:
             raise misbehaved(
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 9147 section 5.2", "fragment"
@@ -132,7 +134,7 @@ class HandshakeDriver:
     def _receive_fragment(self, fragment: Fragment, now: float) -> Verdict:
         # a plaintext message cannot be the awaited one any more; it may still be a repetition
         if (
-            fragment.epoch < self.awaiting.awaited_epoch()
+            fragment.epoch < self._awaited_epoch
             and fragment.epoch == 0
             and fragment.message_seq >= self._reassembler.next_seq
         ):
@@ -154,19 +156,24 @@ class HandshakeDriver:
 
     def _deliver(self, now: float) -> None:
         while (message := self._reassembler.pop()) is not None:
-            if not self._is_awaited(message):
-                if message.epoch or not self._forgiving:
-                    raise misbehaved(
-                        Alert.UNEXPECTED_MESSAGE,
-                        DtlsRule.UNEXPECTED_MESSAGE,
-                        "RFC 8446 section 4",
-                        f"type {message.message_type} in epoch {message.epoch}",
-                    )
-                self._reassembler.wait_again()
-                self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
+            if not self._hand_over(message, now):
                 return
-            if not self._accept(message, now):
-                return
+
+    def _hand_over(self, message: HandshakeMessage, now: float) -> bool:
+        """Give a whole message to the awaiting state; False when it was worth nothing."""
+        awaited = self._awaiting.awaited
+        if message.epoch == self._awaited_epoch and message.message_type in awaited:
+            return self._accept(message, now)
+        if message.epoch or not self._forgiving:
+            raise misbehaved(
+                Alert.UNEXPECTED_MESSAGE,
+                DtlsRule.UNEXPECTED_MESSAGE,
+                "RFC 8446 section 4",
+                f"type {message.message_type} in epoch {message.epoch}",
+            )
+        self._reassembler.wait_again()
+        self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
+        return False
 
     @property
     def _forgiving(self) -> bool:
@@ -177,21 +184,19 @@ class HandshakeDriver:
             and not handshake.config.strict_plaintext
         )
 
-    def _is_awaited(self, message: HandshakeMessage) -> bool:
-        awaiting = self.awaiting
-        return (
-            message.epoch == awaiting.awaited_epoch() and message.message_type in awaiting.awaited
-        )
-
     def _accept(self, message: HandshakeMessage, now: float) -> bool:
-        handshake = self._handshake
-        in_handshake = not handshake.outcome.completed
-        generation = handshake.flight.generation
-        epoch = self.awaiting.awaited_epoch()
+        handshake, outcome, flight = (
+            self._handshake,
+            self._handshake.outcome,
+            self._handshake.flight,
+        )
+        in_handshake = not outcome.completed
+        generation = flight.generation
+        epoch = self._awaited_epoch
         try:
-            following = self.awaiting.accept(message, now)
+            following = self._awaiting.accept(message, now)
         except HandshakeFault as fault:
-            undecided = handshake.outcome.version is None and self._forgiving
+            undecided = outcome.version is None and self._forgiving
             if undecided and fault.alert is Alert.DECODE_ERROR:
                 # damaged, or forged: the real hello is still to come
                 self._reassembler.wait_again()
@@ -202,13 +207,12 @@ class HandshakeDriver:
             raise misbehaved(
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
             ) from error
-        flight = handshake.flight
         answered = in_handshake and flight.outstanding and flight.generation == generation
-        if answered and handshake.outcome.version is DtlsVersion.DTLS13:
+        if answered and outcome.version is DtlsVersion.DTLS13:
             # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
             # whole answer does, since only repetition asks for its rest (RFC 6347 section 4.2.4)
             flight.begin()
-        if following.awaited_epoch() > epoch:
-            self._reassembler.enter_epoch(following.awaited_epoch())
-        self.awaiting = following
+        self.expect(following)
+        if self._awaited_epoch > epoch:
+            self._reassembler.enter_epoch(self._awaited_epoch)
         return True

@@ -4,12 +4,14 @@ Called by the handshake desk with every fragment of every record. Fragments may 
 any order, change their boundaries between retransmissions and claim absurd lengths: nothing is
 allocated before its bytes are there.
 
-    fragment ─▶ receive() ─▶ buffered by message_seq, ranges merged ─▶ pop() the next whole one
+    record ─▶ split_fragments() ─▶ take_whole() ─▶ the next message, when one fragment is all of it
+                  └▶ receive() ─▶ buffered by message_seq, ranges merged ─▶ pop() the next whole one
 """
 
 from __future__ import annotations
 
 import enum
+import struct
 from typing import Final, NamedTuple
 
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
@@ -20,6 +22,10 @@ MAX_BUFFERED: Final = 64 * 1024  # for all messages together
 MAX_CHUNKS: Final = 64  # separate pieces of one message
 MAX_MESSAGE_SEQ: Final = 0xFFFF  # never wraps (RFC 9147 section 5.2)
 _SECTION: Final = "RFC 9147 section 5.5"
+
+FRAGMENT_HEADER_LENGTH: Final = 12
+_FRAGMENT_HEADER: Final = struct.Struct("!IHHI")
+"""Type and length, message_seq, offset and fragment length (8, 24, 16, 24 and 24 bits)."""
 
 
 class HandshakeMessage(NamedTuple):
@@ -48,6 +54,32 @@ class Verdict(enum.Enum):
     KEPT = "kept"
     KNOWN = "of a message that was handled before"
     REFUSED = "refused"
+
+
+def split_fragments(content: bytes, epoch: int, limit: int) -> tuple[list[Fragment], bool]:
+    """Return the fragments of a record, `limit` at most, and whether they are all there is."""
+    fragments: list[Fragment] = []
+    position, size = 0, len(content)
+    while position < size and len(fragments) < limit:
+        start = position + FRAGMENT_HEADER_LENGTH
+        if start > size:
+            break
+        head, message_seq, offset_high, tail = _FRAGMENT_HEADER.unpack_from(content, position)
+        end = start + (tail & 0xFFFFFF)
+        if end > size:
+            break
+        fragments.append(
+            Fragment(
+                head >> 24,
+                head & 0xFFFFFF,
+                message_seq,
+                offset_high << 8 | tail >> 24,
+                content[start:end],
+                epoch,
+            )
+        )
+        position = end
+    return fragments, 0 < position == size
 
 
 class _Partial:
@@ -93,6 +125,24 @@ class Reassembler:
         self._partials: dict[int, _Partial] = {}
         self._strict = strict
         self.next_seq = 0
+
+    def take_whole(self, fragment: Fragment) -> HandshakeMessage | None:
+        """Return the awaited message if the fragment is all of it and nothing else is buffered.
+
+        None leaves everything to `receive`. Almost every message comes so.
+        """
+        message_type, length, message_seq, offset, data, epoch = fragment
+        if (
+            message_seq != self.next_seq
+            or offset
+            or len(data) != length
+            or length > MAX_MESSAGE
+            or message_seq == MAX_MESSAGE_SEQ
+            or self._partials
+        ):
+            return None
+        self.next_seq = message_seq + 1
+        return HandshakeMessage(message_type, message_seq, data, epoch)
 
     def receive(self, fragment: Fragment) -> Verdict:
         """Take one fragment in. Raises HandshakeFault for absurdities under protection.

@@ -13,8 +13,10 @@ from warp.dtls.reassembly import (
     MAX_MESSAGE,
     WINDOW,
     Fragment,
+    HandshakeMessage,
     Reassembler,
     Verdict,
+    split_fragments,
 )
 
 BODY = bytes(range(200))
@@ -190,3 +192,40 @@ def test_message_seq_never_wraps():
     reassembler.receive(piece(seq=0xFFFF, epoch=3))
     with pytest.raises(HandshakeFault):
         reassembler.pop()
+
+
+def test_a_message_in_one_fragment_is_taken_at_once():
+    reassembler = Reassembler()
+    assert reassembler.take_whole(piece(body=b"hello")) == HandshakeMessage(1, 0, b"hello", 0)
+    assert reassembler.take_whole(piece(body=b"", seq=1)) == HandshakeMessage(1, 1, b"", 0)
+    assert reassembler.next_seq == 2
+
+
+def test_whatever_is_not_the_whole_awaited_message_takes_the_long_way():
+    for odd in (
+        piece(body=b"known", seq=1),
+        piece(body=b"early", seq=3),
+        Fragment(1, 10, 2, 0, b"half", 0),
+        Fragment(1, 4, 2, 4, b"past", 0),
+        Fragment(1, MAX_MESSAGE + 1, 2, 0, bytes(MAX_MESSAGE + 1), 0),
+    ):
+        reassembler = Reassembler()
+        reassembler.next_seq = 2
+        assert reassembler.take_whole(odd) is None
+        assert reassembler.next_seq == 2
+    reassembler.receive(piece(body=b"waits", seq=3))
+    assert reassembler.take_whole(piece(body=b"gap", seq=2)) is None
+
+
+def test_fragments_of_a_record():
+    one = bytes.fromhex("01000003 0000 000000 000003") + b"abc"
+    two = bytes.fromhex("02123456 0a0b 0c0d0e 000001") + b"d"
+    whole = (
+        [Fragment(1, 3, 0, 0, b"abc", 2), Fragment(2, 0x123456, 0xA0B, 0xC0D0E, b"d", 2)],
+        True,
+    )
+    assert split_fragments(one + two, 2, 9) == whole
+    assert split_fragments(one + two[:-1], 2, 9) == (whole[0][:1], False)
+    assert split_fragments(one + two[:5], 2, 9) == (whole[0][:1], False)
+    assert split_fragments(one + two, 2, 1) == (whole[0][:1], False)
+    assert split_fragments(b"", 2, 9) == ([], False)
