@@ -38,6 +38,11 @@ TOLERANCE_SHARE = 0.1
 CORRELATION_TARGET = 0.9
 
 
+def tolerance(target: float) -> float:
+    """Return by how many round trips a start on real sockets may exceed a target."""
+    return max(TOLERANCE_RTT, TOLERANCE_SHARE * target)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """One measured start. Times are monotonic seconds; a milestone that never came is absent."""
@@ -134,7 +139,7 @@ class Ledger:
                 value = row.round_trips(milestone)
                 if value is None:
                     found.append(f"{row.name}: {milestone} never came (target {target:g} RTT)")
-                elif value > target + max(TOLERANCE_RTT, TOLERANCE_SHARE * target):
+                elif value > target + tolerance(target):
                     found.append(f"{row.name}: {milestone} at {value:.2f} RTT, target {target:g}")
             found += carried_in_one(row)
         if self.correlation is None:

@@ -4,29 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from warp_tools.ledger import TARGETS, TOLERANCE_RTT, Ledger, Row
+from warp_tools.ledger import TARGETS, Ledger, Row, tolerance
 
-_HEADINGS = {
-    "dtls_client": "DTLS\nclient",
-    "dtls_server": "DTLS\nserver",
-    "server_media": "media\nserver",
-    "client_media": "media\nclient",
-    "channel_client": "channel\nclient",
-    "channel_server": "channel\nserver",
+_NAMES = {
+    "dtls_client": "DTLS, client",
+    "dtls_server": "DTLS, server",
+    "server_media": "media, server",
+    "client_media": "media, client",
+    "channel_client": "channel, client",
+    "channel_server": "channel, server",
+}
+_COLUMNS = {
+    "DTLS done": ("dtls_client", "dtls_server"),
+    "first media": ("client_media", "server_media"),
+    "channel open": ("channel_client", "channel_server"),
 }
 WHAT = {
-    "plain": "DTLS 1.2, DCEP channel",
+    "plain": "DTLS 1.2, DCEP",
     "dtls13": "+ DTLS 1.3",
-    "sped": "+ DTLS inside STUN (SPED)",
-    "snap": "+ SCTP INIT in SDP (SNAP)",
+    "sped": "+ DTLS in STUN (SPED)",
+    "snap": "+ SCTP in SDP (SNAP)",
     "warp": "+ negotiated channel",
     "warp-pq": "WARP, X25519MLKEM768",
 }
-_ARROW = 26
+_ARROW = 18
 _LADDER_TAIL = 3
 
 
@@ -45,30 +51,38 @@ def show(ledger: Ledger, console: Console, *, ladders: bool = True) -> None:
 def table(ledger: Ledger) -> RenderableType:
     """Round trips (and ms) after the client's first check, a row a configuration."""
     view = Table(
-        title=f"Round trips from the client's first check (RTT {ledger.rtt_ms:g} ms)",
+        title="Round trips from the first check, client / server "
+        f"(ms below; RTT {ledger.rtt_ms:g} ms)",
         title_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1),
     )
-    view.add_column("start")
-    view.add_column("what it is", style="dim")
-    for heading in _HEADINGS.values():
+    view.add_column("start", no_wrap=True)
+    for heading in _COLUMNS:
         view.add_column(heading, justify="right", no_wrap=True)
-    view.add_column("datagrams", justify="right")
-    view.add_column("bytes", justify="right")
+    view.add_column("packets\nbytes", justify="right", no_wrap=True)
     for row in ledger.rows:
-        cells = [_cell(row, milestone) for milestone in _HEADINGS]
-        view.add_row(row.name, WHAT.get(row.name, ""), *cells, str(row.datagrams), f"{row.bytes:,}")
+        start = Text(row.name, style="bold").append(f"\n{WHAT.get(row.name, '')}", style="dim")
+        cells = [_cell(row, *pair) for pair in _COLUMNS.values()]
+        view.add_row(start, *cells, Text(f"{row.datagrams}\n{row.bytes:,}"))
     return view
 
 
-def _cell(row: Row, milestone: str) -> Text:
+def _cell(row: Row, client: str, server: str) -> Text:
+    text = Text.assemble(_value(row, client), (" / ", "dim"), _value(row, server))
+    ms = " / ".join(f"{row.ms[name]:.0f}" if name in row.ms else "-" for name in (client, server))
+    return text.append(f"\n{ms}", style="dim")
+
+
+def _value(row: Row, milestone: str) -> Text:
     value = row.round_trips(milestone)
     if value is None:
         return Text("never", style="red")
     target = TARGETS.get(row.name, {}).get(milestone)
     style = ""
     if target is not None:
-        style = "green" if value <= target + TOLERANCE_RTT else "bold red"
-    return Text(f"{value:.2f}", style=style).append(f"\n{row.ms[milestone]:.0f} ms", style="dim")
+        style = "green" if value <= target + tolerance(target) else "bold red"
+    return Text(f"{value:.2f}", style=style)
 
 
 def ladder(row: Row) -> Text:
@@ -114,9 +128,8 @@ def _rungs(row: Row) -> Iterator[Text]:
 
 
 def _mark(row: Row, at: float, name: str) -> Text:
-    heading = _HEADINGS[name].replace("\n", ", ")
     return Text(f"{at * 1000 / row.rtt_ms:6.2f}  ", style="dim").append(
-        f"{'· ' + heading:<{_ARROW}}", style="green"
+        f"{'· ' + _NAMES[name]:<{_ARROW}}", style="green"
     )
 
 

