@@ -125,7 +125,7 @@ class Bundle:
         agreed = self.signaling.set_local(kind, text)
         self._restart(now)
         if agreed is not None:
-            self._apply(agreed, before, now, is_offerer=False)
+            self._apply(agreed, before, now)
         return agreed is not None
 
     def set_remote(self, kind: str, text: str, now: float) -> bool:
@@ -133,7 +133,7 @@ class Bundle:
         before = self.signaling.negotiated
         agreed = self.signaling.set_remote(kind, text)
         if agreed is not None:
-            self._apply(agreed, before, now, is_offerer=True)
+            self._apply(agreed, before, now)
         elif self.signaling.remote_offer is not None:
             lite = self.signaling.remote_offer.ice_lite and not self._config.lite
             self._make_transport(IceRole.CONTROLLING if lite else IceRole.CONTROLLED)
@@ -191,16 +191,12 @@ class Bundle:
 
     # -- what an agreement means --------------------------------------------------------------
 
-    def _apply(
-        self, agreed: Negotiated, before: Negotiated | None, now: float, *, is_offerer: bool
-    ) -> None:
+    def _apply(self, agreed: Negotiated, before: Negotiated | None, now: float) -> None:
         transport = self.transport
         if transport is None:
             raise InvalidState("there is no transport: create or set an offer first")
         remote = agreed.transport
         changes = compare(before, agreed) if before is not None else None
-        if before is None and is_offerer and not set(remote.ice_options) & set(SPED_OPTIONS):
-            transport.rider.piggyback.handle_failed(now)
         if changes is None or changes.ice_restarted:
             credentials = IceCredentials(remote.ufrag, remote.pwd)
             transport.ice.set_remote_credentials(credentials, now, lite=remote.ice_lite)

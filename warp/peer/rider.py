@@ -41,7 +41,7 @@ class DtlsRider:
         "budget",
         "direct",
         "piggyback",
-        "rode",
+        "ridden",
         "rtt_s",
     )
 
@@ -54,7 +54,7 @@ class DtlsRider:
         self._dtls: DtlsConnection | None = None
         self._early: list[bytes] = []
         self.direct: list[bytes] = []
-        self.rode = False
+        self.ridden: bytes | None = None
         self.rtt_s: float | None = None
         self._flight_bytes = 0
         self._ask_at = 0.0
@@ -155,7 +155,7 @@ class DtlsRider:
         if message_class is not MessageClass.SUCCESS:
             self._ask_at = max(self._ask_at, now + CHECK_INTERVAL_S)
         elif len(attributes) > 1:
-            self.rode = True
+            self.ridden = attributes[1][1]
         return attributes
 
     def wanted_checks(self) -> int:
@@ -174,19 +174,19 @@ class DtlsRider:
 
         A server's flight of one datagram that has just ridden in a response is not sent twice:
         the response is the whole flight. Longer flights go both ways, since a check carries one
-        datagram only; so does everything a client sends. What an unvalidated address may not be
-        sent yet waits for its credit.
+        datagram only, and what has not ridden goes first; so does everything a client sends. What
+        an unvalidated address may not be sent yet waits for its credit.
         """
-        direct, rode = self.direct, self.rode
-        self.rode = False
+        direct, ridden = self.direct, self.ridden
+        self.ridden = None
         if flow is None:
             # it rides, and goes directly once there is a path; without SPED it can only wait
             if self.piggyback.state is not PiggybackState.OFF:
                 self.direct = []
             return []
-        if rode and role is DtlsRole.SERVER and len(direct) == 1:
-            self.direct = []
-            return []
+        if ridden in direct and role is DtlsRole.SERVER:
+            rest = [datagram for datagram in direct if datagram != ridden]
+            direct = [*rest, ridden] if rest else []
         left = self.budget.left(flow.remote)
         taken = 0
         for datagram in direct:

@@ -322,6 +322,8 @@ class Piggyback:
         Whoever sent the last flight (DTLS 1.3 client, DTLS 1.2 server) keeps it until proven;
         for the other one the peer's last flight proves that everything arrived.
         """
+        if self.state is PiggybackState.OFF:
+            self._forget_pending()  # it went directly, and DTLS repeats what it has to
         if self.state not in (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED):
             return
         is_dtls13 = version == _DTLS_1_3

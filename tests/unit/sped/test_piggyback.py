@@ -380,6 +380,13 @@ def test_a_flight_captured_while_off_waits_for_a_path() -> None:
     assert side.sped.take_pending() == [F2]
 
 
+def test_a_handshake_that_completed_while_off_leaves_nothing_to_send_again() -> None:
+    side = Side(S.OFF)
+    side.sped.capture_flight([F2], new_flight=True)
+    side.sped.handle_handshake_complete(False, DTLS13, 0.0)
+    assert side.sped.take_pending() == []
+
+
 def test_off_is_final() -> None:
     side = Side(S.OFF)
     assert side.receive(ack=b"", data=F1) == [F1]

@@ -1,0 +1,72 @@
+"""What goes out bare beside what rides, and in which order."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.sped.test_piggyback import F2, F2B, message
+from warp.contract import Flow
+from warp.dtls import DtlsRole
+from warp.peer.rider import RESPONSE_OVERHEAD, DtlsRider
+from warp.sped import Piggyback, SpedConfig
+from warp.stun import Attribute, MessageClass
+
+FLOW = Flow(("192.0.2.1", 443), ("198.51.100.7", 50_000))
+NOW = 1.0
+ROOM = 1068
+DATA = Attribute.META_DTLS_IN_STUN
+FLIGHT = [F2, F2B]
+
+
+def rider_with(flight: list[bytes], *, credit: int) -> DtlsRider:
+    """A rider with a flight to send to an address that may be sent `credit` bytes."""
+    rider = DtlsRider(Piggyback(SpedConfig()))
+    rider.receive_attributes(message(ack=b""), FLOW, NOW)
+    rider.budget.spend(FLOW.remote, rider.budget.left(FLOW.remote))
+    rider.budget.receive(FLOW.remote, -(-credit // 3))
+    rider.piggyback.capture_flight(flight, new_flight=True)
+    rider.direct = list(flight)
+    return rider
+
+
+def respond(rider: DtlsRider) -> bytes | None:
+    """Build a response, pay for it, and return what rode in it."""
+    attributes = dict(rider.attributes_to_send(MessageClass.SUCCESS, bytes(12), FLOW, ROOM, NOW))
+    ridden = attributes.get(DATA)
+    rider.budget.spend(FLOW.remote, RESPONSE_OVERHEAD + 8 + len(ridden or b""))
+    return ridden
+
+
+def test_the_part_that_did_not_ride_is_the_first_to_go_directly() -> None:
+    rider = rider_with(FLIGHT, credit=10_000)
+    assert respond(rider) == F2
+    assert rider.take_direct(DtlsRole.SERVER, FLOW) == [F2B, F2]
+
+
+def test_an_address_with_little_credit_gets_each_part_once() -> None:
+    """A client with two paths that sends half a hello on each has paid for 3 x 672 bytes."""
+    rider = rider_with(FLIGHT, credit=RESPONSE_OVERHEAD + 16 + len(F2) + len(F2B))
+    assert respond(rider) == F2
+    assert rider.take_direct(DtlsRole.SERVER, FLOW) == [F2B]
+
+
+def test_a_flight_that_rode_whole_is_not_sent_twice() -> None:
+    rider = rider_with([F2], credit=10_000)
+    assert respond(rider) == F2
+    assert rider.take_direct(DtlsRole.SERVER, FLOW) == []
+    assert rider.direct == []
+
+
+def test_what_waits_for_credit_stays_when_something_else_rides() -> None:
+    rider = rider_with(FLIGHT, credit=10_000)
+    rider.direct = [F2B]
+    assert respond(rider) == F2
+    assert rider.take_direct(DtlsRole.SERVER, FLOW) == [F2B]
+
+
+@pytest.mark.parametrize("ridden", [True, False])
+def test_a_client_sends_all_of_it_directly(ridden: bool) -> None:
+    rider = rider_with(FLIGHT, credit=10_000)
+    if ridden:
+        respond(rider)
+    assert rider.take_direct(DtlsRole.CLIENT, FLOW) == FLIGHT
