@@ -21,6 +21,7 @@ from warp.entropy import SeededEntropy
 from warp.errors import ConsentLost
 from warp.ice import IceConfig, IceRole, IceState, PairSelected, Terminated
 from warp.ice.consent import ConsentSchedule
+from warp.ice.context import IceDiscard
 from warp.stun import Attribute
 
 MOVED = Flow(LOCAL, ("203.0.113.1", 9999))
@@ -217,3 +218,15 @@ def test_nothing_left_after_losing_every_interface_ends_in_failure() -> None:
     agent.remove_local_address(LOCAL[0], now)
     run_timers(agent, now + 60)
     assert agent.state is IceState.FAILED
+
+
+def test_a_copied_answer_from_elsewhere_does_not_end_a_path_that_works() -> None:
+    """Whoever sees an answer can send it again from another address, and be faster."""
+    agent, peer, now = connected_agent()
+    agent.request_check(now)
+    ((check, _),) = peer.checks(now)
+    peer.answer(check, now + 0.1, flow=MOVED)
+    assert agent.flow == FLOW
+    assert agent.state is IceState.COMPLETED
+    peer.answer(check, now + 0.1)
+    assert agent.discards == {IceDiscard.ASYMMETRIC_ANSWER: 1}
