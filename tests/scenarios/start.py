@@ -15,8 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.sim.network import LinkConfig, Rule
+from tests.sim.network import Fate, LinkConfig, Network, Rule, Transit
 from tests.sim.pair import CLIENT, SERVER, Node, Pair, Step
+from warp.contract import Address
 from warp.crypto import Certificate, NamedGroup
 from warp.datachannel import Channel, ChannelConfig, ChannelMessage, ChannelOpened
 from warp.dtls import DtlsVersion
@@ -334,6 +335,32 @@ def run(start: Start, *, timeout_s: float = 30.0, answer: Callable[[str], str] =
             "channel_server": at(pair.server.named(ChannelOpened)),
         },
     )
+
+
+class Sieve:
+    """A network that loses what `loses(sender, data)` says; everything else is as before."""
+
+    def __init__(self, network: Network, loses: Callable[[str, bytes], bool]) -> None:
+        self._network = network
+        self._loses = loses
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._network, name)
+
+    def transmit(
+        self, data: bytes, source: Address, destination: Address, now: float
+    ) -> tuple[list[Transit], Fate, str]:
+        """Send one datagram, unless it is lost."""
+        copies, fate, receiver = self._network.transmit(data, source, destination, now)
+        sender = self._network.owner(source) or "stranger"
+        if self._loses(sender, data):
+            return [], Fate.LOST, receiver
+        return copies, fate, receiver
+
+
+def sieve(pair: Pair, loses: Callable[[str, bytes], bool]) -> None:
+    """Lose chosen datagrams from now on."""
+    pair.network = Sieve(pair.network, loses)
 
 
 def show(pair: Pair) -> str:

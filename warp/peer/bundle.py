@@ -16,7 +16,7 @@ from warp.contract import Datagram, Event, Flow
 from warp.crypto import Certificate
 from warp.dtls import DtlsRole
 from warp.entropy import Entropy, random_u64
-from warp.errors import InvalidConfig, InvalidState
+from warp.errors import InvalidConfig, InvalidState, PeerIncompatible, WarpError
 from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
@@ -24,7 +24,7 @@ from warp.peer.events import AudioReceived
 from warp.peer.local import describe
 from warp.peer.media import Media
 from warp.peer.rider import DtlsRider
-from warp.peer.signaling import Signaling
+from warp.peer.signaling import Signaling, SignalingState
 from warp.peer.states import SendPermission
 from warp.peer.stats import transport_stats
 from warp.peer.transport import Transport
@@ -152,7 +152,9 @@ class Bundle:
             self._candidates,
             self._session_id,
             self.transport.dtls.role
-            if self.transport is not None and self.transport.dtls is not None
+            if not self.signaling.initial
+            and self.transport is not None
+            and self.transport.dtls is not None
             else None,
             self.media.description() if self.media is not None else None,
         )
@@ -227,22 +229,47 @@ class Bundle:
         for candidate in self._candidates:
             transport.ice.add_local_candidate(candidate, now)
         role = DtlsRole.CLIENT if remote.is_dtls_client else DtlsRole.SERVER
-        config = self._config.dtls(
-            media=bool(agreed.audio),
-            active=remote.is_dtls_client,
-            sped=self._config.sped and bool(set(remote.ice_options) & set(SPED_OPTIONS)),
-            remote_is_lite=remote.ice_lite,
-        )
-        transport.start_dtls(role, config, self._certificate, now)
+        if transport.dtls is None or transport.dtls.role is not role:
+            config = self._config.dtls(
+                media=bool(agreed.audio),
+                active=remote.is_dtls_client,
+                sped=self._config.sped and bool(set(remote.ice_options) & set(SPED_OPTIONS)),
+                remote_is_lite=remote.ice_lite,
+            )
+            transport.start_dtls(role, config, self._certificate, now)
         if transport.dtls is not None:
             transport.dtls.set_peer_fingerprints(list(remote.fingerprints), now)
         transport.ice.start(now)
 
-    def handle_authenticated(self, now: float) -> None:
-        """The peer is who it said: start SCTP, and look at the media that came early."""
+    def meet_early_client(self, now: float) -> None:
+        """Be the DTLS server of a peer whose checks overtook its answer.
+
+        Its ClientHello says which role it has chosen (RFC 8842 section 5.3). The handshake goes
+        on; who the client is, and whether it may be heard, is known when the answer comes.
+        """
+        transport = self.transport
+        if (
+            transport is None
+            or not transport.rider.met_early
+            or self.signaling.state is not SignalingState.HAVE_LOCAL_OFFER
+        ):
+            return
+        config = self._config.dtls(
+            media=False, active=False, sped=self._config.sped, remote_is_lite=False
+        )
+        transport.start_dtls(DtlsRole.SERVER, config, self._certificate, now)
+
+    def handle_authenticated(self, now: float) -> WarpError | None:
+        """The peer is who it said: start SCTP, and look at the media that came early.
+
+        Returns why the connection cannot live, if it cannot.
+        """
         transport = self.transport
         if transport is None:
-            return
+            return None
+        agreed = self.signaling.negotiated
+        if agreed is not None and agreed.audio and transport.srtp is None:
+            return PeerIncompatible("audio was agreed on, and no SRTP profile (RFC 8827 6.5)")
         if transport.dtls is not None:
             # records carry whole SCTP packets from now on; no flight has to fit a check
             transport.dtls.set_mtu(DTLS_MTU)
@@ -251,16 +278,17 @@ class Bundle:
         self.data.start(now, rtt_s=transport.ice.rtt_s)
         for data, at in transport.held_media.take():
             self.receive_media(data, None, at, rtcp=192 <= data[1] <= 223)
+        return None
 
     # -- packets ------------------------------------------------------------------------------
 
     def receive_media(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> None:
         """Take in an SRTP or SRTCP packet."""
         transport, media = self.transport, self.media
-        if transport is None or media is None or media.session is None:
+        if transport is None or media is None:
             return
         packet = transport.unprotect(data, flow, now, rtcp=rtcp)
-        if packet is None:
+        if packet is None or media.session is None:
             return
         if rtcp:
             media.session.receive_rtcp(packet, now)

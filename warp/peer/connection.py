@@ -250,6 +250,8 @@ class PeerConnection:
         transport = bundle.transport
         if transport is None:
             return
+        if transport.dtls is None:
+            bundle.meet_early_client(now)
         for event in transport.events(now):
             if isinstance(event, ice.FlowAuthenticated | ice.PairValidated | ice.PairSelected):
                 self._events.append(FlowAuthenticated(event.flow))
@@ -258,7 +260,10 @@ class PeerConnection:
                     self._events.append(MediaReady(transport.permission))
             elif isinstance(event, dtls.Connected):
                 self._deadline = None
-                bundle.handle_authenticated(now)
+                error = bundle.handle_authenticated(now)
+                if error is not None:
+                    self._fail(error, now)
+                    return
                 self._become(Input.AUTHENTICATED, now)
                 if transport.srtp is not None:
                     self._events.append(MediaReady(transport.permission))

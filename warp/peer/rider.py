@@ -68,6 +68,11 @@ class DtlsRider:
             dtls.receive_datagram(datagram, now)
         self.collect(now)
 
+    @property
+    def met_early(self) -> bool:
+        """Whether DTLS came before anybody knew our role in it."""
+        return self._dtls is None and bool(self._early)
+
     def receive_direct(self, datagram: bytes, now: float) -> None:
         """Take in a DTLS datagram that came bare, from a flow that ICE has authenticated."""
         self.piggyback.receive_direct(datagram)

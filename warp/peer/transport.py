@@ -94,7 +94,7 @@ class Transport:
             trace=self._trace,
             keylog=self._keylog,
         )
-        self.dtls = dtls
+        self.dtls, self.srtp, self.permission = dtls, None, SendPermission.NONE
         if role is DtlsRole.CLIENT:
             dtls.start(now)
             if not self.ice.is_validated:
