@@ -25,7 +25,6 @@ from warp.dtls.exchange12 import (
     PLAIN_EPOCH,
     PROTECTED_EPOCH,
     Exchange12,
-    add_to_transcript,
     check_common_extensions,
     check_extended_master_secret,
     check_finished,
@@ -65,7 +64,7 @@ def accept_server_hello(
     check_extended_master_secret(hello.extensions)
     check_common_extensions(hello.extensions)
     handshake.outcome.srtp_profile = _chosen_profile(offered, hello)
-    add_to_transcript(handshake, message)
+    handshake.transcript.add_message(message)
     return AwaitCertificate(Exchange12(handshake, suite, offered.random, hello.random), offered)
 
 
@@ -122,7 +121,7 @@ class AwaitCertificate(Awaiting):
                 Alert.ILLEGAL_PARAMETER, DtlsRule.BAD_CERTIFICATE, "RFC 8422 section 5.3"
             )
         exchange.peer = peer
-        add_to_transcript(exchange.handshake, message)
+        exchange.handshake.transcript.add_message(message)
         return AwaitKeyExchange(exchange, self._offered, peer)
 
 
@@ -157,7 +156,7 @@ class AwaitKeyExchange(Awaiting):
         handshake.outcome.group = NamedGroup(key.group)
         handshake.notify_negotiated(now)
         handshake.peer_proved()
-        add_to_transcript(handshake, message)
+        handshake.transcript.add_message(message)
         return AwaitRequestOrDone(exchange, key)
 
 
@@ -188,10 +187,10 @@ class AwaitRequestOrDone(Awaiting):
                     "RFC 5246 section 7.4.4",
                 )
             accepted = messages.decode_certificate_request12(message.body)
-            add_to_transcript(self._exchange.handshake, message)
+            self._exchange.handshake.transcript.add_message(message)
             return AwaitRequestOrDone(self._exchange, self._key, accepted)
         messages.decode_empty(message.body)
-        add_to_transcript(self._exchange.handshake, message)
+        self._exchange.handshake.transcript.add_message(message)
         return self._answer(now)
 
     def _answer(self, now: float) -> Awaiting:

@@ -16,6 +16,7 @@ Called by the hello stage, behind which the first ClientHello lies.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import ClassVar, Final
 
 from warp.crypto import NamedGroup, PeerCertificate, generate_share
@@ -25,11 +26,10 @@ from warp.dtls.config import DtlsRole
 from warp.dtls.exchange13 import (
     HANDSHAKE_EPOCH,
     Exchange13,
-    add_to_transcript,
     chain_of,
     signing_scheme,
 )
-from warp.dtls.extensions import Extensions, ExtensionType
+from warp.dtls.extensions import ExtensionType
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.hello import ServerHello, decode_server_hello
@@ -38,8 +38,9 @@ from warp.dtls.offer import ClientOffer
 from warp.dtls.schedule13 import Schedule13
 from warp.dtls.suites import DtlsVersion
 
-_IN_SERVER_HELLO: Final = {ExtensionType.KEY_SHARE, ExtensionType.SUPPORTED_VERSIONS}
-_IN_RETRY_REQUEST: Final = {*_IN_SERVER_HELLO, ExtensionType.COOKIE}
+_IN_SERVER_HELLO: Final = frozenset({ExtensionType.KEY_SHARE, ExtensionType.SUPPORTED_VERSIONS})
+_IN_RETRY_REQUEST: Final = _IN_SERVER_HELLO | {ExtensionType.COOKIE}
+_NEVER_ENCRYPTED: Final = _IN_RETRY_REQUEST | {ExtensionType.SIGNATURE_ALGORITHMS}
 
 
 def accept_server_hello(
@@ -101,15 +102,17 @@ def _check_hello(hello: ServerHello, offer: ClientOffer) -> None:
             Alert.ILLEGAL_PARAMETER, DtlsRule.SESSION_ID_ECHOED, "RFC 9147 section 5.3"
         )
     allowed = _IN_RETRY_REQUEST if hello.is_retry_request else _IN_SERVER_HELLO
+    if hello.extensions.keys() <= allowed:
+        return
     ext.refuse_unoffered(
         hello.extensions, {*offer.hello.extensions, *allowed}, "RFC 8446 section 4.2"
     )
-    _refuse_misplaced(hello.extensions, set(hello.extensions) - allowed)
+    _refuse_misplaced(set(hello.extensions) - allowed)
 
 
-def _refuse_misplaced(extensions: Extensions, misplaced: set[int]) -> None:
+def _refuse_misplaced(misplaced: Set[int]) -> None:
     """Raise for extensions that were offered but do not belong into this message."""
-    for kind in misplaced.intersection(extensions):
+    for kind in misplaced:
         raise misbehaved(
             Alert.ILLEGAL_PARAMETER,
             DtlsRule.UNSOLICITED_EXTENSION,
@@ -144,7 +147,7 @@ def _answer_retry_request(
     if cookie is not None:
         offer.add_retry_cookie(cookie)
     handshake.transcript.fold_for_retry()
-    add_to_transcript(handshake, message)
+    handshake.transcript.add_message(message)
     handshake.begin_flight()
     handshake.send_message(HandshakeType.CLIENT_HELLO, offer.hello.encode(), 0)
     handshake.finish_flight(now, reply_expected=True)
@@ -169,7 +172,7 @@ def _enter(
             Alert.ILLEGAL_PARAMETER, DtlsRule.BAD_KEY_SHARE, "RFC 8446 section 4.2.8"
         ) from error
     handshake.outcome.group = share.group
-    add_to_transcript(handshake, message)
+    handshake.transcript.add_message(message)
     exchange = Exchange13(handshake, Schedule13(hello.suite))
     exchange.enter_handshake_epoch(shared_secret)
     return AwaitEncryptedExtensions(exchange, offer)
@@ -192,11 +195,11 @@ class AwaitEncryptedExtensions(Awaiting):
         handshake, offered = self._exchange.handshake, self._offer.hello
         found = messages.decode_encrypted_extensions(message.body)
         ext.refuse_unoffered(found, offered.extensions, "RFC 8446 section 4.3.1")
-        _refuse_misplaced(found, _IN_RETRY_REQUEST | {ExtensionType.SIGNATURE_ALGORITHMS})
+        _refuse_misplaced(_NEVER_ENCRYPTED & found.keys())
         body = found.get(ExtensionType.USE_SRTP)
         if body is not None:
             handshake.outcome.srtp_profile = _chosen_profile(body, offered.srtp_profiles() or ())
-        add_to_transcript(handshake, message)
+        self._exchange.transcript.add_message(message)
         handshake.notify_negotiated(now)
         return AwaitRequestOrCertificate(self._exchange)
 
@@ -231,7 +234,7 @@ class AwaitRequestOrCertificate(Awaiting):
             raise misbehaved(
                 Alert.ILLEGAL_PARAMETER, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 4.3.2"
             )
-        add_to_transcript(self._exchange.handshake, message)
+        self._exchange.transcript.add_message(message)
         return AwaitCertificate(self._exchange, schemes)
 
 
@@ -261,7 +264,7 @@ def _take_certificate(
             Alert.DECODE_ERROR, DtlsRule.CERTIFICATE_MISSING, "RFC 8446 section 4.4.2.4"
         )
     peer = exchange.handshake.accept_certificate(chain[0])
-    add_to_transcript(exchange.handshake, message)
+    exchange.transcript.add_message(message)
     return AwaitCertificateVerify(exchange, peer, accepted_schemes)
 
 
@@ -286,7 +289,7 @@ class AwaitCertificateVerify(Awaiting):
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the signature over all messages so far."""
         self._exchange.check_certificate_verify(DtlsRole.SERVER, self._peer, message)
-        add_to_transcript(self._exchange.handshake, message)
+        self._exchange.transcript.add_message(message)
         return AwaitFinished(self._exchange, self._accepted_schemes)
 
 
@@ -306,7 +309,7 @@ class AwaitFinished(Awaiting):
         """Take the Finished, send our last flight and be done; it is repeated until its ACK."""
         exchange, handshake = self._exchange, self._exchange.handshake
         exchange.check_finished(DtlsRole.SERVER, message)
-        add_to_transcript(handshake, message)
+        exchange.transcript.add_message(message)
         exchange.derive_application()
         handshake.begin_flight()
         if self._accepted_schemes is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from warp.crypto import NamedGroup, supported_groups
 from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
@@ -85,5 +86,10 @@ class DtlsConfig:
 
     def usable_groups(self) -> tuple[NamedGroup, ...]:
         """Return the groups that this build can do, in our order."""
-        possible = supported_groups()
-        return tuple(group for group in self.groups if group in possible)
+        return _usable(self.groups)
+
+
+@lru_cache(maxsize=32)
+def _usable(groups: tuple[NamedGroup, ...]) -> tuple[NamedGroup, ...]:
+    possible = supported_groups()
+    return tuple(group for group in groups if group in possible)

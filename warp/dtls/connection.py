@@ -44,7 +44,7 @@ from warp.dtls.records import (
     ReadKeys,
     WriteKeys,
 )
-from warp.dtls.states import TRANSITIONS, DtlsInput, DtlsState
+from warp.dtls.states import OVER, TRANSITIONS, DtlsInput, DtlsState
 from warp.dtls.suites import DtlsVersion
 from warp.dtls.version import AwaitClientHello, start_client
 from warp.entropy import Entropy
@@ -214,8 +214,10 @@ class DtlsConnection:
 
     def events(self) -> Sequence[Event]:
         """Drain what has happened, in order."""
-        out = self._context.events.copy()
-        self._context.events.clear()
+        out = self._context.events
+        if not out:
+            return []
+        self._context.events = []
         return out
 
     # application data ---------------------------------------------------------------------------
@@ -255,7 +257,7 @@ class DtlsConnection:
 
     def close(self, now: float) -> None:
         """Say goodbye and stop. Harmless when it is over already."""
-        if self._state.is_over:
+        if self._state in OVER:
             return
         if self._handshake.epochs.newest_write.epoch:
             self._send_alert(WARNING, Alert.CLOSE_NOTIFY)
@@ -335,17 +337,18 @@ class DtlsConnection:
         try:
             for record in records:
                 self._receive_record(record, now)
-                while self._handshake.take_fresh_keys():
+                while self._handshake.fresh_keys:
+                    self._handshake.fresh_keys = False
                     for held in list(self._handshake.intake.release(now)):
                         self._receive_record(held, now)
                 self._advance(now)
-            if not self._state.is_over:
+            if self._state not in OVER:
                 self._driver.finish_datagram(now)
         except HandshakeFault as fault:
             self._fail(fault.alert, fault.error, now)
 
     def _receive_record(self, record: Record, now: float) -> None:
-        if self._state.is_over:
+        if self._state in OVER:
             if record.content_type == APPLICATION_DATA:
                 self._receive_late_data(record, now)
             return
@@ -467,14 +470,14 @@ class DtlsConnection:
 
     def _fail(self, alert: Alert, error: WarpError, now: float) -> None:
         """Tell the peer what is wrong, then end."""
-        if self._state.is_over:
+        if self._state in OVER:
             return
         self._send_alert(FATAL, alert)
         self._farewell = (bytes((FATAL, alert)), alerts.MAX_REPEATS)
         self._end(error, now)
 
     def _end(self, error: WarpError, now: float) -> None:
-        if self._state.is_over:
+        if self._state in OVER:
             return
         self._become(DtlsInput.FAIL, str(error), now)
         self._inbox.drop()
@@ -494,5 +497,7 @@ class DtlsConnection:
 
     def _become(self, cause: DtlsInput, why: str, now: float) -> None:
         state = TRANSITIONS[self._state, cause]
-        self._context.emit(now, "state", {"from": self._state.name, "to": state.name, "why": why})
+        if self._context.trace is not None:
+            names = {"from": self._state.name, "to": state.name, "why": why}
+            self._context.emit(now, "state", names)
         self._state = state

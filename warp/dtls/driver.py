@@ -96,7 +96,8 @@ class HandshakeDriver:
         if handshake.acks:
             body = handshake.acks.take()
             handshake.context.outbox.other.append(handshake.epochs.newest_write.seal(ACK, body))
-            handshake.context.emit(now, "ack_sent", {"records": (len(body) - 2) // 16})
+            if handshake.context.trace is not None:
+                handshake.context.emit(now, "ack_sent", {"records": (len(body) - 2) // 16})
 
     def receive_ack(self, record: Record, now: float) -> None:
         """Take the peer's ACK. Raises HandshakeFault for a protected one that does not parse."""

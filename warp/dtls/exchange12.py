@@ -14,7 +14,6 @@ from warp.dtls import extensions as ext
 from warp.dtls.extensions import Extensions, ExtensionType
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.dtls.handshake import Handshake
-from warp.dtls.reassembly import HandshakeMessage
 from warp.dtls.schedule12 import Schedule12, extended_master_secret
 from warp.dtls.suites import SUITES12, CipherSuite, SuiteParameters
 from warp.errors import InternalError
@@ -60,11 +59,6 @@ class Exchange12:
         if self.schedule is None:
             raise InternalError("a Finished before the keys")
         return self.schedule.verify_data(label, self.handshake.transcript.digest())
-
-
-def add_to_transcript(handshake: Handshake, message: HandshakeMessage) -> None:
-    """Append a received message."""
-    handshake.transcript.add(message.message_type, message.message_seq, message.body)
 
 
 def check_extended_master_secret(extensions: Extensions) -> None:

@@ -23,21 +23,24 @@ from warp.errors import InternalError
 HANDSHAKE_EPOCH: Final = 2
 DATA_EPOCH: Final = 3
 
-_PADDING: Final = b"\x20" * 64
-_CONTEXTS: Final = {  # "TLS", not "DTLS": RFC 9147 changes nothing here
-    DtlsRole.CLIENT: b"TLS 1.3, client CertificateVerify\0",
-    DtlsRole.SERVER: b"TLS 1.3, server CertificateVerify\0",
+_SIGNED_HEADS: Final = {  # "TLS", not "DTLS": RFC 9147 changes nothing here
+    DtlsRole.CLIENT: b"\x20" * 64 + b"TLS 1.3, client CertificateVerify\0",
+    DtlsRole.SERVER: b"\x20" * 64 + b"TLS 1.3, server CertificateVerify\0",
 }
 
 
 class Exchange13:
     """The secrets of one handshake, kept until it is done."""
 
-    __slots__ = ("_application", "_read3", "handshake", "schedule", "secrets")
+    __slots__ = (
+        "_application", "_is_client", "_read3", "handshake", "schedule", "secrets", "transcript",
+    )  # fmt: skip
 
     def __init__(self, handshake: Handshake, schedule: Schedule13) -> None:
         self.handshake: Final = handshake
         self.schedule: Final = schedule
+        self.transcript: Final = handshake.transcript
+        self._is_client: Final = handshake.role is DtlsRole.CLIENT
         self.secrets = TrafficSecrets(b"", b"")
         self._application = TrafficSecrets(b"", b"")
         self._read3: ReadKeys13 | None = None
@@ -45,7 +48,7 @@ class Exchange13:
     def enter_handshake_epoch(self, shared_secret: bytes) -> None:
         """Derive epoch 2 from the key agreement; the transcript ends with the ServerHello."""
         handshake = self.handshake
-        self.secrets = self.schedule.handshake_secrets(shared_secret, handshake.transcript.digest())
+        self.secrets = self.schedule.handshake_secrets(shared_secret, self.transcript.digest())
         handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
         handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
         own, peer = self._own_first(self.secrets)
@@ -55,7 +58,7 @@ class Exchange13:
     def derive_application(self) -> None:
         """Derive epoch 3 and the exporter; the transcript ends with the server's Finished."""
         handshake = self.handshake
-        secrets, exporter = self.schedule.application_secrets(handshake.transcript.digest())
+        secrets, exporter = self.schedule.application_secrets(self.transcript.digest())
         self._application = secrets
         handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
         handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
@@ -96,7 +99,7 @@ class Exchange13:
         """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""
         secrets = self.secrets
         secret = secrets.client if sender is DtlsRole.CLIENT else secrets.server
-        expected = self.schedule.verify_data(secret, self.handshake.transcript.digest())
+        expected = self.schedule.verify_data(secret, self.transcript.digest())
         if not constant_time_equal(expected, message.body):
             raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_FINISHED, "RFC 8446 section 4.4.4")
 
@@ -112,7 +115,7 @@ class Exchange13:
                 "RFC 8446 section 4.4.3",
                 f"0x{scheme:04x}",
             )
-        content = signed_content(sender, self.handshake.transcript.digest())
+        content = signed_content(sender, self.transcript.digest())
         if not peer.verify(scheme, signature, content):
             raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_SIGNATURE, "RFC 8446 section 4.4.3")
         self.handshake.peer_proved()
@@ -127,7 +130,7 @@ class Exchange13:
         )
         if scheme is None:
             return
-        content = signed_content(handshake.role, handshake.transcript.digest())
+        content = signed_content(handshake.role, self.transcript.digest())
         signature = certificate.sign(scheme, content)
         handshake.send_message(
             HandshakeType.CERTIFICATE_VERIFY,
@@ -138,30 +141,26 @@ class Exchange13:
     def send_finished(self) -> None:
         """Queue our Finished."""
         own, _ = self._own_first(self.secrets)
-        verify_data = self.schedule.verify_data(own, self.handshake.transcript.digest())
+        verify_data = self.schedule.verify_data(own, self.transcript.digest())
         self.handshake.send_message(HandshakeType.FINISHED, verify_data, HANDSHAKE_EPOCH)
 
     def _own_first(self, secrets: TrafficSecrets) -> tuple[bytes, bytes]:
-        if self.handshake.role is DtlsRole.CLIENT:
-            return secrets.client, secrets.server
-        return secrets.server, secrets.client
+        return secrets if self._is_client else (secrets.server, secrets.client)
 
 
 def signed_content(sender: DtlsRole, digest: bytes) -> bytes:
     """Return what a CertificateVerify signs (RFC 8446 section 4.4.3)."""
-    return _PADDING + _CONTEXTS[sender] + digest
+    return _SIGNED_HEADS[sender] + digest
 
 
 def signing_scheme(
     own: tuple[SignatureScheme, ...], accepted: tuple[int, ...]
 ) -> SignatureScheme | None:
     """Return the first of our certificate's schemes that 1.3 allows and the peer accepts."""
-    return next((scheme for scheme in own if scheme in SCHEMES13 and scheme in accepted), None)
-
-
-def add_to_transcript(handshake: Handshake, message: HandshakeMessage) -> None:
-    """Append a received message."""
-    handshake.transcript.add(message.message_type, message.message_seq, message.body)
+    for scheme in own:
+        if scheme in SCHEMES13 and scheme in accepted:
+            return scheme
+    return None
 
 
 def chain_of(message: HandshakeMessage) -> list[bytes]:

@@ -36,6 +36,10 @@ class ExtensionType(enum.IntEnum):
 Extensions: TypeAlias = dict[int, bytes]
 """Bodies by type, in the order of the wire."""
 
+_HEAD: Final = struct.Struct("!HH")
+REMEMBERED: Final = 16
+"""How many bodies a decoder remembers that has the same few to read in every handshake."""
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -87,7 +91,7 @@ def decode_extensions(block: bytes) -> Extensions:
 
 def encode_extensions(extensions: Iterable[tuple[int, bytes]]) -> bytes:
     """Return the block with its two-byte length."""
-    return vector16(b"".join(kind.to_bytes(2, "big") + vector16(body) for kind, body in extensions))
+    return vector16(b"".join([_HEAD.pack(kind, len(body)) + body for kind, body in extensions]))
 
 
 def refuse_unoffered(answered: Iterable[int], offered: Iterable[int], section: str) -> None:
@@ -128,6 +132,7 @@ def u16_bytes(values: Iterable[int]) -> bytes:
     return struct.pack(f"!{len(numbers)}H", *numbers)
 
 
+@functools.lru_cache(REMEMBERED)
 @strict("RFC 8446 section 4.2.1", "supported_versions")
 def decode_versions(body: bytes) -> tuple[int, ...]:
     """Return the versions that a ClientHello offers, in its order of preference."""
@@ -145,12 +150,12 @@ def encode_versions(values: Sequence[int]) -> bytes:
 @strict("RFC 8446 section 4.2.1", "selected value")
 def decode_u16(body: bytes) -> int:
     """Return the single number of a supported_versions or key_share answer."""
-    reader = Reader(body)
-    value = reader.u16()
-    reader.expect_end()
-    return value
+    if len(body) != 2:
+        raise OctetsError(f"{len(body)} bytes for a 16-bit number")
+    return body[0] << 8 | body[1]
 
 
+@functools.lru_cache(REMEMBERED)
 @strict("RFC 8446 section 4.2", "supported_groups or signature_algorithms")
 def decode_u16_list(body: bytes) -> tuple[int, ...]:
     """Return the numbers of supported_groups or signature_algorithms."""
@@ -207,7 +212,7 @@ def decode_key_share(body: bytes) -> tuple[int, bytes]:
 
 def encode_key_share(group: int, share: bytes) -> bytes:
     """Return one share: the body of a ServerHello's key_share, or an entry of a ClientHello's."""
-    return group.to_bytes(2, "big") + vector16(share)
+    return _HEAD.pack(group, len(share)) + share
 
 
 def _key_share_entry(reader: Reader) -> tuple[int, bytes]:
@@ -236,6 +241,7 @@ def encode_cookie(cookie: bytes) -> bytes:
     return vector16(cookie)
 
 
+@functools.lru_cache(REMEMBERED)
 @strict("RFC 5764 section 4.1.1", "use_srtp")
 def decode_use_srtp(body: bytes) -> tuple[tuple[int, ...], bytes]:
     """Return the SRTP profiles and the MKI."""

@@ -12,8 +12,9 @@ bytes and message_seq, new record numbers, its original epoch, and whatever boun
 from __future__ import annotations
 
 import enum
+import struct
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from warp.dtls.context import Context, DtlsTimer
 from warp.dtls.epochs import EpochTable
@@ -25,6 +26,8 @@ RECORDS_A_BURST: Final = 10  # RFC 9147 section 5.8.3
 REMEMBERED_RECORDS: Final = 64
 MTU_STEPS: Final = ((2, 1000), (4, 548))  # after so many timeouts in a row, at most so many bytes
 _MIN_PIECE: Final = 32  # a smaller piece of a message is not worth a record of its own
+_HEADER: Final = struct.Struct("!IHHI")
+"""Type and length, message_seq, offset and fragment length (8, 24, 16, 24 and 24 bits)."""
 
 
 class AckEffect(enum.Enum):
@@ -38,30 +41,31 @@ class AckEffect(enum.Enum):
 class OutgoingMessage:
     """One handshake message with the ranges that the peer has; or a ChangeCipherSpec."""
 
-    __slots__ = ("_acked", "_header", "body", "content_type", "epoch")
+    __slots__ = ("_acked", "body", "content_type", "epoch", "message_seq", "message_type")
 
     def __init__(
         self, epoch: int, message_type: int, message_seq: int, body: bytes, content_type: int
     ) -> None:
         self.epoch = epoch
         self.content_type = content_type
+        self.message_type = message_type
+        self.message_seq = message_seq
         self.body = body
-        length = len(body).to_bytes(3, "big")
-        self._header = bytes((message_type,)) + length + message_seq.to_bytes(2, "big")
-        self._acked: list[tuple[int, int]] = []
+        self._acked: tuple[tuple[int, int], ...] = ()
 
     def fragment(self, start: int, end: int) -> bytes:
         """Return header and bytes of one range."""
+        body = self.body
         if self.content_type == CHANGE_CIPHER_SPEC:
-            return self.body
-        return b"".join(
-            (
-                self._header,
-                start.to_bytes(3, "big"),
-                (end - start).to_bytes(3, "big"),
-                self.body[start:end],
-            )
+            return body
+        size = len(body)
+        header = _HEADER.pack(
+            self.message_type << 24 | size,
+            self.message_seq,
+            start >> 8,
+            (start & 0xFF) << 24 | (end - start),
         )
+        return header + (body if end - start == size else body[start:end])
 
     def acknowledge(self, start: int, end: int) -> None:
         """Note that the peer has this range. An empty message is one range of no bytes."""
@@ -71,12 +75,14 @@ class OutgoingMessage:
                 merged[-1] = (merged[-1][0], max(merged[-1][1], high))
             else:
                 merged.append((low, high))
-        self._acked = merged
+        self._acked = tuple(merged)
 
     def missing(self) -> list[tuple[int, int]]:
         """Return the ranges that the peer has not acknowledged."""
+        if not self._acked:
+            return [(0, len(self.body))]
         if not self.body:
-            return [] if self._acked else [(0, 0)]
+            return []
         out: list[tuple[int, int]] = []
         position = 0
         for low, high in self._acked:
@@ -87,9 +93,10 @@ class OutgoingMessage:
             out.append((position, len(self.body)))
         return out
 
-    def missing_bytes(self) -> int:
-        """Return how much of a record the missing ranges take, fragment headers included."""
-        return sum(end - start + FRAGMENT_HEADER_LENGTH for start, end in self.missing())
+
+_Ranges: TypeAlias = list[tuple[OutgoingMessage, int, int]]
+_Sent: TypeAlias = dict[tuple[int, int], _Ranges]
+"""What each record carried, by epoch and sequence number."""
 
 
 class Flight:
@@ -117,7 +124,7 @@ class Flight:
         self._epochs = epochs
         self._messages: list[OutgoingMessage] = []
         self._unsent: list[OutgoingMessage] = []
-        self._sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
+        self._sent: _Sent = {}
         self._backlog: list[tuple[bytes, int]] = []  # datagrams with the number of their records
         self._reply_expected = False
         self._acked_in_part = False
@@ -148,13 +155,15 @@ class Flight:
     def begin(self) -> None:
         """Drop what was outstanding: the peer's answer has acknowledged it."""
         self.generation += 1
+        if not self._messages:
+            return  # nothing is kept, and no timer runs, without messages
         self._messages.clear()
         self._unsent.clear()
         self._sent.clear()
-        self._backlog.clear()
         self._reply_expected = self._acked_in_part = self._repaired = False
         self._rto_s = 0.0
         self.timeouts = 0
+        self._backlog.clear()
         self._context.timers.cancel(DtlsTimer.RETRANSMIT)
         self._context.timers.cancel(DtlsTimer.BURST)
 
@@ -180,7 +189,8 @@ class Flight:
         unsent, self._unsent = self._unsent, []
         self._reply_expected = reply_expected
         self._transmit(unsent, now, together=True)
-        self._context.emit(now, "flight_sent", {"messages": len(unsent)})
+        if self._context.trace is not None:
+            self._context.emit(now, "flight_sent", {"messages": len(unsent)})
 
     def handle_timeout(self, now: float) -> None:
         """Resend what is missing, and wait twice as long for an answer (section 5.8.1)."""
@@ -228,14 +238,12 @@ class Flight:
     def _transmit(
         self, messages: Iterable[OutgoingMessage], now: float, *, together: bool = False
     ) -> None:
-        packer = _Packer(self._epochs, self._context.mtu)
-        sealed = packer.pack(list(messages), together=together)
-        self._sent.update(packer.sent)
+        packer = _Packer(self._epochs, self._context.mtu, self._sent)
+        self._backlog += packer.pack(list(messages), together=together)
         while len(self._sent) > REMEMBERED_RECORDS:
             del self._sent[next(iter(self._sent))]
         self._sent_at = now
         self._context.outbox.new_flight = True
-        self._backlog.extend(sealed)
         self._release(now)
         self.resume(now)
 
@@ -265,12 +273,13 @@ class Flight:
                 touched = True
         if not touched or not self._messages:
             return AckEffect.NOTHING
-        self._messages = [message for message in self._messages if message.missing()]
-        if not self._messages:
+        left = [message for message in self._messages if message.missing()]
+        if not left:
             self.begin()
             self._context.events.append(FlightAcknowledged())
             self._context.emit(now, "flight_acknowledged", {})
             return AckEffect.ALL
+        self._messages = left
         self._acked_in_part = True
         self._rto_s, self.timeouts = 0.0, 0
         if not self._repaired:
@@ -295,18 +304,18 @@ class _Packer:
     """
 
     __slots__ = ("_content", "_datagram", "_epoch", "_epochs", "_mtu", "_out",
-                 "_ranges", "_size", "sent")  # fmt: skip
+                 "_ranges", "_sent", "_size")  # fmt: skip
 
-    def __init__(self, epochs: EpochTable, mtu: int) -> None:
+    def __init__(self, epochs: EpochTable, mtu: int, sent: _Sent) -> None:
         self._epochs = epochs
         self._mtu = mtu
+        self._sent = sent
         self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
         self._content: list[bytes] = []
-        self._ranges: list[tuple[OutgoingMessage, int, int]] = []
+        self._ranges: _Ranges = []
         self._epoch = -1
-        self.sent: dict[tuple[int, int], list[tuple[OutgoingMessage, int, int]]] = {}
 
     def pack(self, queue: list[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
         """Return the datagrams, each with the number of its records."""
@@ -323,20 +332,25 @@ class _Packer:
 
     def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
         overhead = self._epochs.write_keys(epoch).overhead
-        total = overhead + sum(message.missing_bytes() for message in group)
-        room = self._mtu - self._size
-        if epoch and room < total <= self._mtu:
+        ranges = [(message, *piece) for message in group for piece in message.missing()]
+        total = overhead
+        for _, start, end in ranges:
+            total += end - start + FRAGMENT_HEADER_LENGTH
+        if epoch and self._mtu - self._size < total <= self._mtu:
             self._close_datagram()
         self._epoch = epoch
-        for message in group:
-            for start, end in message.missing():
+        if total <= self._mtu - self._size:
+            self._ranges = ranges
+            self._content = [message.fragment(start, end) for message, start, end in ranges]
+        else:
+            for message, start, end in ranges:
                 self._pack_range(message, start, end, overhead)
         self._close_record()
 
     def _pack_range(self, message: OutgoingMessage, start: int, end: int, overhead: int) -> None:
         header = FRAGMENT_HEADER_LENGTH if message.content_type == HANDSHAKE else 0
         while True:
-            taken = sum(map(len, self._content)) if self._content else 0
+            taken = sum(map(len, self._content))
             room = self._mtu - self._size - overhead - taken - header
             if room < min(end - start, _MIN_PIECE) and (self._size or taken):
                 self._close_datagram()
@@ -352,7 +366,7 @@ class _Packer:
         if not self._content:
             return
         keys = self._epochs.write_keys(self._epoch)
-        self.sent[(self._epoch, keys.next_sequence)] = self._ranges
+        self._sent[(self._epoch, keys.next_sequence)] = self._ranges
         record = keys.seal(self._ranges[0][0].content_type, b"".join(self._content))
         self._datagram.append(record)
         self._size += len(record)

@@ -33,9 +33,10 @@ stage: a 1.2 machine only ever sees the ServerHello that counts. `offer` is `off
 The message handed over has not been added to the transcript yet: the machine adds it.
 
 Transcript
-- `handshake.transcript.add(message)` for what was received, where the order of the RFC wants it;
-  `send_message` adds what is sent. `.digest()` is the hash so far, `.raw()` in 1.2 the bytes that
-  CertificateVerify signs. The form (TLS headers in 1.3, 12-byte headers in 1.2) is its business.
+- `handshake.transcript.add_message(message)` for what was received, where the order of the RFC
+  wants it; `send_message` adds what is sent. `.digest()` is the hash so far, `.raw()` in 1.2 the
+  bytes that CertificateVerify signs. The form (TLS headers in 1.3, 12-byte headers in 1.2) is its
+  business.
 
 Flights
 - `begin_flight()`: whatever was outstanding is acknowledged by what has just been received. (The
@@ -84,7 +85,7 @@ from warp.dtls.intake import Intake
 from warp.dtls.key_update import KeyUpdater
 from warp.dtls.reassembly import HandshakeMessage
 from warp.dtls.records import ALERT, WARNING, ReadKeys, WriteKeys
-from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
+from warp.dtls.suites import SUITES, SUITES12, SUITES13, CipherSuite, DtlsVersion
 from warp.dtls.transcript import Transcript
 from warp.entropy import Entropy
 from warp.errors import InternalError
@@ -121,10 +122,11 @@ class Exporter(Protocol):
 class KeyLog:
     """Writes secrets as SSLKEYLOGFILE lines, for those who ask for it."""
 
-    __slots__ = ("_write", "client_random")
+    __slots__ = ("_write", "client_random", "wanted")
 
     def __init__(self, write: Callable[[str], object] | None) -> None:
         self._write: Final = write
+        self.wanted: Final = write is not None
         self.client_random = b""
 
     def log(self, label: str, secret: bytes) -> None:
@@ -153,12 +155,12 @@ class Handshake:
     __slots__ = (
         "_certificate",
         "_entropy",
-        "_fresh_keys",
         "_transcript",
         "acks",
         "context",
         "epochs",
         "flight",
+        "fresh_keys",
         "identity",
         "intake",
         "key_log",
@@ -185,7 +187,7 @@ class Handshake:
         self._certificate: Certificate | None = certificate
         self._entropy: Entropy | None = entropy
         self._transcript: Transcript | None = Transcript()
-        self._fresh_keys = False
+        self.fresh_keys = False  # read keys have been installed: held records may open
 
     # what a machine reads -----------------------------------------------------------------------
 
@@ -212,14 +214,17 @@ class Handshake:
     @property
     def transcript(self) -> Transcript:
         """The messages so far, for as long as the handshake lasts."""
-        return _present(self._transcript)
+        transcript = self._transcript
+        if transcript is None:
+            raise InternalError("the handshake is over: its messages are forgotten")
+        return transcript
 
     # negotiation --------------------------------------------------------------------------------
 
     def choose(self, version: DtlsVersion, suite: int) -> None:
         """Fix version and suite: the transcript gets its form, the intake its record format."""
         self.outcome.version = version
-        self.outcome.suite = CipherSuite(suite)
+        self.outcome.suite = SUITES[suite]
         self.intake.version = version
         parameters = (SUITES13 if version is DtlsVersion.DTLS13 else SUITES12)[suite]
         self.transcript.start(version, parameters.hash_name)
@@ -232,16 +237,17 @@ class Handshake:
         version, suite = _present(outcome.version), _present(outcome.suite)
         group = _present(outcome.group)
         self.context.events.append(Negotiated(version, suite, group, outcome.srtp_profile))
-        self.context.emit(
-            now,
-            "negotiated",
-            {
-                "version": version.name,
-                "suite": suite.name,
-                "group": group.name,
-                "srtp_profile": outcome.srtp_profile,
-            },
-        )
+        if self.context.trace is not None:
+            self.context.emit(
+                now,
+                "negotiated",
+                {
+                    "version": version.name,
+                    "suite": suite.name,
+                    "group": group.name,
+                    "srtp_profile": outcome.srtp_profile,
+                },
+            )
 
     # flights ------------------------------------------------------------------------------------
 
@@ -274,7 +280,7 @@ class Handshake:
     def install_read(self, keys: ReadKeys) -> None:
         """Accept records under these keys; those that came too early are opened soon."""
         self.epochs.install_read(keys)
-        self._fresh_keys = True
+        self.fresh_keys = True
 
     def install_write(self, keys: WriteKeys) -> None:
         """Send under these keys from now on (data and ACKs; a flight says its epochs itself)."""
@@ -292,14 +298,10 @@ class Handshake:
         else:
             self.flight.stop()  # 1.2: nobody asks for a server's last flight any more
 
-    def take_fresh_keys(self) -> bool:
-        """Tell, once, that read keys have been installed."""
-        fresh, self._fresh_keys = self._fresh_keys, False
-        return fresh
-
     def log_secret(self, label: str, secret: bytes) -> None:
         """Write a line of the key log, if there is one (labels of RFC 9850)."""
-        self.key_log.log(label, secret)
+        if self.key_log.wanted:
+            self.key_log.log(label, secret)
 
     # authentication and the end -----------------------------------------------------------------
 

@@ -25,6 +25,7 @@ DOWNGRADE_SENTINEL: Final = b"DOWNGRD\x01"
 
 _RANDOM_LENGTH: Final = 32
 _SESSION_ID_LIMIT: Final = 32
+_FIXED_LENGTH: Final = 2 + _RANDOM_LENGTH + 1 + 1 + 2 + 1 + 2  # version, random, five lengths
 
 
 class ClientHello:
@@ -76,6 +77,12 @@ class ClientHello:
                 ext.encode_extensions(self.extensions.items()),
             )
         )
+
+    def encoded_length(self) -> int:
+        """Return the length of the body."""
+        fixed = _FIXED_LENGTH + len(self.session_id) + len(self.cookie) + len(self.compressions)
+        bodies = sum(map(len, self.extensions.values()))
+        return fixed + 2 * len(self.suites) + 4 * len(self.extensions) + bodies
 
     def versions(self) -> tuple[int, ...] | None:
         """Return the content of supported_versions."""

@@ -17,11 +17,13 @@ plain values, or raises `HandshakeFault` with decode_error.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from warp.dtls import extensions as ext
-from warp.dtls.extensions import Extensions, ExtensionType, strict
+from warp.dtls.extensions import ExtensionType, strict
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.octets import OctetsError, Reader, vector8, vector16, vector24
 
@@ -51,8 +53,9 @@ class HandshakeType(enum.IntEnum):
 # DTLS 1.3 ---------------------------------------------------------------------------------------
 
 
+@lru_cache(ext.REMEMBERED)
 @strict("RFC 8446 section 4.3.1", "EncryptedExtensions")
-def decode_encrypted_extensions(body: bytes) -> Extensions:
+def decode_encrypted_extensions(body: bytes) -> Mapping[int, bytes]:
     """Return the extensions."""
     reader = Reader(body)
     found = ext.decode_extensions(reader.vector16())
@@ -60,6 +63,7 @@ def decode_encrypted_extensions(body: bytes) -> Extensions:
     return found
 
 
+@lru_cache(ext.REMEMBERED)
 @strict("RFC 8446 section 4.3.2", "CertificateRequest")
 def decode_certificate_request13(body: bytes) -> tuple[bytes, tuple[int, ...]]:
     """Return the context and the signature schemes; other extensions say nothing to us."""
@@ -90,8 +94,10 @@ def decode_certificate13(body: bytes) -> tuple[bytes, list[bytes]]:
     chain: list[bytes] = []
     while reader.remaining():
         chain.append(_certificate(reader))
-        found = ext.decode_extensions(reader.vector16())
-        ext.refuse_unoffered(found, (), "RFC 8446 section 4.4.2")
+        block = reader.vector16()
+        if block:
+            found = ext.decode_extensions(block)
+            ext.refuse_unoffered(found, (), "RFC 8446 section 4.4.2")
     return context, chain
 
 
@@ -137,6 +143,9 @@ def encode_key_update(request: bool) -> bytes:
     return b"\x01" if request else b"\x00"
 
 
+_SCHEME_HEAD: Final = struct.Struct("!HH")  # scheme, length of the signature
+
+
 # both versions ----------------------------------------------------------------------------------
 
 
@@ -151,7 +160,7 @@ def decode_certificate_verify(body: bytes) -> tuple[int, bytes]:
 
 def encode_certificate_verify(scheme: int, signature: bytes) -> bytes:
     """Return a CertificateVerify."""
-    return scheme.to_bytes(2, "big") + vector16(signature)
+    return _SCHEME_HEAD.pack(scheme, len(signature)) + signature
 
 
 @strict("RFC 5246 section 7.4", "message")

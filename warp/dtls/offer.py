@@ -6,14 +6,15 @@ every version that is configured; its bytes never change, save for what a server
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
-from warp.crypto import KeyShare, NamedGroup, SignatureScheme, generate_share
+from warp.crypto import KeyShare, NamedGroup, SignatureScheme, generate_shares
 from warp.dtls import extensions as ext
 from warp.dtls.config import DtlsConfig
 from warp.dtls.extensions import Extensions, ExtensionType
 from warp.dtls.hello import ClientHello
-from warp.dtls.suites import SUITES12, SUITES13, DtlsVersion
+from warp.dtls.suites import SUITES12, SUITES13, CipherSuite, DtlsVersion
 from warp.entropy import Entropy
 
 EXTENSION_HEADER: Final = 4
@@ -50,16 +51,16 @@ class ClientOffer:
         groups = config.usable_groups()
         thirteen = DtlsVersion.DTLS13 in config.versions
         self.shares: list[KeyShare] = (
-            [generate_share(group, entropy) for group in config.share_groups if group in groups]
+            generate_shares([group for group in config.share_groups if group in groups], entropy)
             if thirteen
             else []
         )
         self.hello: ClientHello = ClientHello(
             random=entropy.random_bytes(32),
-            suites=_suites(config),
+            suites=_suites(config.versions, config.suites),
             extensions=_extensions(config, groups, self.shares),
         )
-        room = config.min_hello - len(self.hello.encode()) - EXTENSION_HEADER
+        room = config.min_hello - self.hello.encoded_length() - EXTENSION_HEADER
         if room >= 0:
             self.hello.extensions[ExtensionType.PADDING] = bytes(room)
 
@@ -82,35 +83,46 @@ class ClientOffer:
         self.hello.cookie = cookie
 
 
-def _suites(config: DtlsConfig) -> tuple[int, ...]:
+@lru_cache(maxsize=16)
+def _suites(versions: tuple[DtlsVersion, ...], suites: tuple[CipherSuite, ...]) -> tuple[int, ...]:
     wanted: set[int] = set()
-    if DtlsVersion.DTLS13 in config.versions:
+    if DtlsVersion.DTLS13 in versions:
         wanted.update(SUITES13)
-    if DtlsVersion.DTLS12 in config.versions:
+    if DtlsVersion.DTLS12 in versions:
         wanted.update(SUITES12)
-    return tuple(suite for suite in config.suites if suite in wanted)
+    return tuple(suite for suite in suites if suite in wanted)
 
 
 def _extensions(
     config: DtlsConfig, groups: tuple[NamedGroup, ...], shares: list[KeyShare]
 ) -> Extensions:
-    twelve = DtlsVersion.DTLS12 in config.versions
-    thirteen = DtlsVersion.DTLS13 in config.versions
-    found: Extensions = {}
-    if thirteen:
-        found[ExtensionType.SUPPORTED_VERSIONS] = ext.encode_versions(sorted(config.versions))
-    found[ExtensionType.SUPPORTED_GROUPS] = ext.encode_u16_list(groups)
-    schemes = dict.fromkeys((*SCHEMES13, *(SCHEMES12 if twelve else ())))
-    found[ExtensionType.SIGNATURE_ALGORITHMS] = ext.encode_u16_list(schemes)
-    if config.srtp_profiles:
-        found[ExtensionType.USE_SRTP] = ext.encode_use_srtp(config.srtp_profiles)
-    if twelve:
-        found[ExtensionType.EXTENDED_MASTER_SECRET] = b""
-        found[ExtensionType.RENEGOTIATION_INFO] = ext.FIRST_RENEGOTIATION_INFO
-        found[ExtensionType.EC_POINT_FORMATS] = ext.UNCOMPRESSED_POINTS
-    if thirteen:
+    found = _lasting_extensions(config.versions, groups, config.srtp_profiles).copy()
+    if DtlsVersion.DTLS13 in config.versions:
         # the largest last: whoever reads only a first fragment finds the rest before it
         found[ExtensionType.KEY_SHARE] = ext.encode_key_shares(
             {share.group: share.public for share in shares}
         )
+    return found
+
+
+@lru_cache(maxsize=16)
+def _lasting_extensions(
+    versions: tuple[DtlsVersion, ...],
+    groups: tuple[NamedGroup, ...],
+    srtp_profiles: tuple[int, ...],
+) -> Extensions:
+    """Return what is the same in every hello of a configuration."""
+    twelve = DtlsVersion.DTLS12 in versions
+    found: Extensions = {}
+    if DtlsVersion.DTLS13 in versions:
+        found[ExtensionType.SUPPORTED_VERSIONS] = ext.encode_versions(sorted(versions))
+    found[ExtensionType.SUPPORTED_GROUPS] = ext.encode_u16_list(groups)
+    schemes = dict.fromkeys((*SCHEMES13, *(SCHEMES12 if twelve else ())))
+    found[ExtensionType.SIGNATURE_ALGORITHMS] = ext.encode_u16_list(schemes)
+    if srtp_profiles:
+        found[ExtensionType.USE_SRTP] = ext.encode_use_srtp(srtp_profiles)
+    if twelve:
+        found[ExtensionType.EXTENDED_MASTER_SECRET] = b""
+        found[ExtensionType.RENEGOTIATION_INFO] = ext.FIRST_RENEGOTIATION_INFO
+        found[ExtensionType.EC_POINT_FORMATS] = ext.UNCOMPRESSED_POINTS
     return found

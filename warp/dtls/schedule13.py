@@ -15,7 +15,7 @@ import hmac
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from warp.crypto import AeadKind, hkdf_expand_label, hkdf_extract
+from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.suites import SUITES13
 
@@ -50,22 +50,24 @@ def derive_secret(secret: bytes, label: bytes, digest: bytes, hash_name: str) ->
 class Schedule13:
     """The secrets of one handshake, in the order in which they can be known."""
 
-    __slots__ = ("_secret", "aead", "hash_name", "suite")
+    __slots__ = ("_derived", "aead", "hash_name", "suite")
 
     def __init__(self, suite: int) -> None:
         parameters = SUITES13[suite]
         self.suite = suite
         self.aead: Final[AeadKind] = parameters.aead
         self.hash_name: Final[str] = parameters.hash_name
-        self._secret = b""
+        self._derived = b""
 
     def handshake_secrets(self, shared_secret: bytes, digest: bytes) -> TrafficSecrets:
         """Return the secrets of epoch 2; `digest` covers ClientHello to ServerHello."""
         name = self.hash_name
-        self._secret = hkdf_extract(_early_derived(name), shared_secret, name)
+        key = ExpandKey(hkdf_extract(_early_derived(name), shared_secret, name), name)
+        length = len(digest)
+        self._derived = key.expand_label(b"derived", _empty_hash(name), length)
         return TrafficSecrets(
-            derive_secret(self._secret, b"c hs traffic", digest, name),
-            derive_secret(self._secret, b"s hs traffic", digest, name),
+            key.expand_label(b"c hs traffic", digest, length),
+            key.expand_label(b"s hs traffic", digest, length),
         )
 
     def application_secrets(self, digest: bytes) -> tuple[TrafficSecrets, bytes]:
@@ -74,14 +76,14 @@ class Schedule13:
         `digest` covers ClientHello to the server's Finished.
         """
         name = self.hash_name
-        derived = derive_secret(self._secret, b"derived", _empty_hash(name), name)
-        master = hkdf_extract(derived, bytes(len(derived)), name)
-        self._secret = b""
+        length = len(digest)
+        master = ExpandKey(hkdf_extract(self._derived, bytes(length), name), name)
+        self._derived = b""
         secrets = TrafficSecrets(
-            derive_secret(master, b"c ap traffic", digest, name),
-            derive_secret(master, b"s ap traffic", digest, name),
+            master.expand_label(b"c ap traffic", digest, length),
+            master.expand_label(b"s ap traffic", digest, length),
         )
-        return secrets, derive_secret(master, b"exp master", digest, name)
+        return secrets, master.expand_label(b"exp master", digest, length)
 
     def verify_data(self, secret: bytes, digest: bytes) -> bytes:
         """Return the body of a Finished message of the side that owns `secret`."""
@@ -101,11 +103,11 @@ class Schedule13:
         return hkdf_expand_label(secret, b"traffic upd", b"", len(secret), self.hash_name)
 
     def _keys(self, secret: bytes) -> tuple[bytes, bytes, bytes]:
-        length, name = self.aead.key_length, self.hash_name
+        length, expand = self.aead.key_length, ExpandKey(secret, self.hash_name).expand_label
         return (
-            hkdf_expand_label(secret, b"key", b"", length, name),
-            hkdf_expand_label(secret, b"iv", b"", _IV_LENGTH, name),
-            hkdf_expand_label(secret, b"sn", b"", length, name),
+            expand(b"key", b"", length),
+            expand(b"iv", b"", _IV_LENGTH),
+            expand(b"sn", b"", length),
         )
 
 

@@ -27,7 +27,6 @@ from warp.dtls.exchange12 import (
     PLAIN_EPOCH,
     PROTECTED_EPOCH,
     Exchange12,
-    add_to_transcript,
     check_common_extensions,
     check_extended_master_secret,
     check_finished,
@@ -83,7 +82,7 @@ def accept_client_hello(
         extensions=_answered_extensions(hello, profile),
     )
     exchange = Exchange12(handshake, suite, hello.random, answer.random)
-    add_to_transcript(handshake, message)
+    handshake.transcript.add_message(message)
     return _send_flight(exchange, answer, generate_share(group, handshake.entropy), scheme, now)
 
 
@@ -173,7 +172,7 @@ class AwaitCertificate(Awaiting):
                 Alert.HANDSHAKE_FAILURE, DtlsRule.CERTIFICATE_MISSING, "RFC 8827 section 6.5"
             )
         exchange.peer = exchange.handshake.accept_certificate(chain[0])
-        add_to_transcript(exchange.handshake, message)
+        exchange.handshake.transcript.add_message(message)
         return AwaitKeyExchange(exchange, self._share)
 
 
@@ -198,7 +197,7 @@ class AwaitKeyExchange(Awaiting):
             raise misbehaved(
                 Alert.ILLEGAL_PARAMETER, DtlsRule.BAD_KEY_SHARE, "RFC 8422 section 5.11"
             ) from error
-        add_to_transcript(exchange.handshake, message)
+        exchange.handshake.transcript.add_message(message)
         read, write = exchange.derive(premaster).record_keys(is_client=False)
         exchange.handshake.install_read(read)
         if exchange.peer is None:
@@ -229,7 +228,7 @@ class AwaitCertificateVerify(Awaiting):
             "RFC 5246 section 7.4.8",
         )
         handshake.peer_proved()
-        add_to_transcript(handshake, message)
+        handshake.transcript.add_message(message)
         return AwaitFinished(self._exchange, self._write)
 
 
@@ -249,7 +248,7 @@ class AwaitFinished(Awaiting):
         """Take the Finished, answer with ours and be done."""
         exchange, handshake = self._exchange, self._exchange.handshake
         check_finished(exchange, CLIENT_FINISHED, message.body)
-        add_to_transcript(handshake, message)
+        handshake.transcript.add_message(message)
         handshake.begin_flight()
         handshake.send_change_cipher_spec()
         handshake.install_write(self._write)

@@ -18,6 +18,7 @@ leaves with the next drain, and can ride in the response to the check that broug
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar, Final, NamedTuple
 
 from warp.crypto import (
@@ -33,7 +34,6 @@ from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.exchange13 import (
     HANDSHAKE_EPOCH,
     Exchange13,
-    add_to_transcript,
     chain_of,
     signing_scheme,
 )
@@ -49,10 +49,12 @@ from warp.dtls.hello import (
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
 from warp.dtls.schedule13 import Schedule13
-from warp.dtls.suites import SUITES13, CipherSuite, DtlsVersion
+from warp.dtls.suites import SUITES, SUITES13, CipherSuite, DtlsVersion
 
 _COOKIE_LENGTH: Final = 32
 _RANDOM_LENGTH: Final = 32
+_VERSION: Final = DtlsVersion.DTLS13.to_bytes(2, "big")
+_CERTIFICATE_REQUEST: Final = messages.encode_certificate_request13(SCHEMES13)
 
 
 def choose_suite(config: DtlsConfig, hello: ClientHello) -> CipherSuite:
@@ -78,7 +80,7 @@ def accept_client_hello(
     """Take the first ClientHello: answer with our whole flight, or ask for another hello."""
     hello.refuse_legacy_fields()
     choice = _choose(handshake, hello)
-    add_to_transcript(handshake, message)
+    handshake.transcript.add_message(message)
     wants_cookie = handshake.config.require_cookie
     if choice.share is None or wants_cookie:
         return _send_retry_request(handshake, hello, choice, wants_cookie, now)
@@ -91,7 +93,7 @@ def _choose(handshake: Handshake, hello: ClientHello) -> _Choice:
     ext.require(hello.extensions, ExtensionType.SUPPORTED_GROUPS, section)
     ext.require(hello.extensions, ExtensionType.KEY_SHARE, section)
     groups, shares = hello.groups() or (), hello.key_shares() or {}
-    if not set(shares) <= set(groups):
+    if not shares.keys() <= set(groups):
         raise misbehaved(Alert.ILLEGAL_PARAMETER, DtlsRule.BAD_KEY_SHARE, "RFC 8446 section 4.2.8")
     scheme = signing_scheme(handshake.certificate.schemes, hello.schemes() or ())
     if scheme is None:
@@ -115,7 +117,7 @@ def _send_retry_request(
     group = choice.group if choice.share is None else None
     if group is not None:
         extensions[ExtensionType.KEY_SHARE] = group.to_bytes(2, "big")
-    extensions[ExtensionType.SUPPORTED_VERSIONS] = DtlsVersion.DTLS13.to_bytes(2, "big")
+    extensions[ExtensionType.SUPPORTED_VERSIONS] = _VERSION
     cookie: bytes | None = None
     if wants_cookie:
         cookie = handshake.entropy.random_bytes(_COOKIE_LENGTH)
@@ -161,7 +163,7 @@ class AwaitSecondHello(Awaiting):
             raise misbehaved(
                 Alert.ILLEGAL_PARAMETER, DtlsRule.BAD_KEY_SHARE, "RFC 8446 section 4.2.8"
             )
-        add_to_transcript(handshake, message)
+        handshake.transcript.add_message(message)
         return _send_flight(handshake, choice.share or b"", choice, now)
 
     def _check_unchanged(self, hello: ClientHello) -> None:
@@ -200,22 +202,23 @@ def _send_flight(handshake: Handshake, share: bytes, choice: _Choice, now: float
         ) from error
     outcome.group, outcome.srtp_profile = choice.group, choice.profile
     handshake.notify_negotiated(now)
-    suite = CipherSuite(outcome.suite or 0)
+    suite = SUITES[outcome.suite or 0]
     hello = ServerHello(
         random=handshake.entropy.random_bytes(_RANDOM_LENGTH),
         suite=suite,
         extensions={
             ExtensionType.KEY_SHARE: ext.encode_key_share(choice.group, public),
-            ExtensionType.SUPPORTED_VERSIONS: DtlsVersion.DTLS13.to_bytes(2, "big"),
+            ExtensionType.SUPPORTED_VERSIONS: _VERSION,
         },
     )
     handshake.begin_flight()
     handshake.send_message(HandshakeType.SERVER_HELLO, hello.encode(), 0)
     exchange = Exchange13(handshake, Schedule13(suite))
     exchange.enter_handshake_epoch(shared_secret)
-    _send_extensions(handshake, choice.profile)
+    extensions = _encrypted_extensions(choice.profile)
+    handshake.send_message(HandshakeType.ENCRYPTED_EXTENSIONS, extensions, HANDSHAKE_EPOCH)
     if config.request_client_certificate:
-        request = messages.encode_certificate_request13(SCHEMES13)
+        request = _CERTIFICATE_REQUEST
         handshake.send_message(HandshakeType.CERTIFICATE_REQUEST, request, HANDSHAKE_EPOCH)
     exchange.send_certificate(choice.scheme)
     exchange.send_finished()
@@ -229,12 +232,12 @@ def _send_flight(handshake: Handshake, share: bytes, choice: _Choice, now: float
     return AwaitFinished(exchange)
 
 
-def _send_extensions(handshake: Handshake, profile: int | None) -> None:
+@lru_cache(ext.REMEMBERED)
+def _encrypted_extensions(profile: int | None) -> bytes:
     answered: Extensions = {}
     if profile is not None:
         answered[ExtensionType.USE_SRTP] = ext.encode_use_srtp((profile,))
-    body = ext.encode_extensions(answered.items())
-    handshake.send_message(HandshakeType.ENCRYPTED_EXTENSIONS, body, HANDSHAKE_EPOCH)
+    return ext.encode_extensions(answered.items())
 
 
 class AwaitCertificate(Awaiting):
@@ -256,7 +259,7 @@ class AwaitCertificate(Awaiting):
                 Alert.CERTIFICATE_REQUIRED, DtlsRule.CERTIFICATE_MISSING, "RFC 8827 section 6.5"
             )
         peer = self._exchange.handshake.accept_certificate(chain[0])
-        add_to_transcript(self._exchange.handshake, message)
+        self._exchange.transcript.add_message(message)
         return AwaitCertificateVerify(self._exchange, peer)
 
 
@@ -275,7 +278,7 @@ class AwaitCertificateVerify(Awaiting):
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the signature over all messages so far."""
         self._exchange.check_certificate_verify(DtlsRole.CLIENT, self._peer, message)
-        add_to_transcript(self._exchange.handshake, message)
+        self._exchange.transcript.add_message(message)
         return AwaitFinished(self._exchange)
 
 

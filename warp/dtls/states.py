@@ -21,11 +21,6 @@ class DtlsState(Name):
     CLOSED = "closed"
     FAILED = "failed"
 
-    @property
-    def is_over(self) -> bool:
-        """Tell whether nothing can be sent any more."""
-        return self in (DtlsState.CLOSED, DtlsState.FAILED)
-
 
 class DtlsInput(Name):
     """What moves a connection on."""
@@ -39,6 +34,9 @@ class DtlsInput(Name):
 
 _S: Final = DtlsState
 _LIVE: Final = (_S.IDLE, _S.HANDSHAKING, _S.UNVERIFIED, _S.CONNECTED)
+
+OVER: Final = (_S.CLOSED, _S.FAILED)
+"""Nothing can be sent any more."""
 
 TRANSITIONS: Final[dict[tuple[DtlsState, DtlsInput], DtlsState]] = {
     (_S.IDLE, DtlsInput.START): _S.HANDSHAKING,

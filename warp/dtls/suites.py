@@ -33,6 +33,10 @@ class CipherSuite(enum.IntEnum):
     ECDHE_ECDSA_CHACHA20_POLY1305_SHA256 = 0xCCA9
 
 
+SUITES: Final[dict[int, CipherSuite]] = {int(suite): suite for suite in CipherSuite}
+"""By number: calling the enumeration goes through three functions written in Python."""
+
+
 class SuiteParameters(NamedTuple):
     """What a suite stands for; `hash_name` as in hashlib, `rsa` only has a meaning in 1.2."""
 

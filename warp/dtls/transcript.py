@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from warp.dtls.reassembly import HandshakeMessage
 from warp.dtls.suites import DtlsVersion
 from warp.errors import InternalError
 
@@ -41,15 +42,17 @@ class Transcript:
         if self._version is None:
             self._early.append((message_type, message_seq, body))
             return
-        length = len(body).to_bytes(3, "big")
+        head = (message_type << 24 | len(body)).to_bytes(4, "big")
         if self._version is DtlsVersion.DTLS13:
-            self._hash.update(bytes((message_type,)) + length + body)
+            self._hash.update(head + body)
             return
-        header = (
-            bytes((message_type,)) + length + message_seq.to_bytes(2, "big") + b"\0\0\0" + length
-        )
+        header = head + message_seq.to_bytes(2, "big") + b"\0\0\0" + head[1:]
         self._hash.update(header + body)
         self._raw.append(header + body)
+
+    def add_message(self, message: HandshakeMessage) -> None:
+        """Append a message that was received."""
+        self.add(message.message_type, message.message_seq, message.body)
 
     def clear(self) -> None:
         """Forget everything: a HelloVerifyRequest and what it answers do not count in 1.2."""

@@ -186,7 +186,7 @@ def test_authentication(monkeypatch, kind, change, alert, rule):
 
 
 def test_context_string_of_the_other_side(monkeypatch):
-    wrong = dict.fromkeys(exchange13._CONTEXTS, b"TLS 1.3, client CertificateVerify\0")
+    wrong = dict.fromkeys(exchange13._SIGNED_HEADS, b"TLS 1.3, client CertificateVerify\0")
     two = server(**THIRTEEN)
 
     def sign(body: bytes) -> bytes:
@@ -200,9 +200,9 @@ def test_context_string_of_the_other_side(monkeypatch):
 
 
 def test_context_strings():
-    assert set(exchange13._CONTEXTS.values()) == {
-        b"TLS 1.3, client CertificateVerify\0",
-        b"TLS 1.3, server CertificateVerify\0",
+    assert set(exchange13._SIGNED_HEADS.values()) == {
+        b" " * 64 + b"TLS 1.3, client CertificateVerify\0",
+        b" " * 64 + b"TLS 1.3, server CertificateVerify\0",
     }
 
 
