@@ -133,8 +133,7 @@ class Driver:
             self._wake_session(session, deadline)
 
     def flush_media(self, session: Driven) -> None:
-        """Send the media of a session and hand on what it heard: all that media can change."""
-        self.send_media(session)
+        """Hand on what a session heard: receiving media makes nothing leave at once."""
         session.receive_events(self.loop.time())
         deadline = session.peer.get_media_timer()
         if deadline is not None and (session.deadline is None or deadline < session.deadline):
