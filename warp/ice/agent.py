@@ -71,7 +71,10 @@ class IceAgent:
     def flow(self) -> Flow | None:
         """Where to send now: the selected pair, else a valid one, else the flow of the last
         authenticated request, else None. While restarting: the earlier generation's, if alive."""
-        return self._generations.in_use.paths.flow
+        generations = self._generations
+        if generations.previous is None:
+            return generations.current.paths.flow
+        return generations.in_use.paths.flow
 
     @property
     def is_validated(self) -> bool:
@@ -252,7 +255,7 @@ class IceAgent:
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        deadline = self.get_timer()
+        deadline = self._generations.get_timer()
         if deadline is None or deadline > now:
             return
         for generation in self._generations.all():
@@ -271,14 +274,15 @@ class IceAgent:
 
     def _settle(self, now: float) -> None:
         """Draw the conclusions from whatever has just changed."""
-        context = self._context
-        self._generations.retire()
+        context, generations = self._context, self._generations
+        if generations.previous is not None:
+            generations.retire()
         if context.fresh_flows:
             flows, context.fresh_flows = context.fresh_flows, []
             if context.rider is not None:
                 for flow in flows:
                     context.rider.receive_path(flow, now)
-        status = self._generations.current.paths.status()
+        status = generations.current.paths.status()
         if status is not self._status:
             self._status = status
             self._become(_STATUS_INPUTS[status], now)
@@ -288,7 +292,8 @@ class IceAgent:
         if state is self.state:
             return
         self.state = state
-        self._context.emit(now, "ice:state_changed", state=state.value, why=why.value)
+        if self._context.trace is not None:
+            self._context.emit(now, "ice:state_changed", state=state.value, why=why.value)
         self._context.happened.append(StateChanged(state))
         if state is IceState.FAILED:
             self._generations.close()

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from warp.contract import Address
 from warp.errors import InvalidConfig
+from warp.names import Name
 
 MAX_LINE_CHARACTERS = 1024
 _MAX_EXTENSIONS = 16
@@ -24,13 +25,17 @@ _TOKEN = re.compile(r"[!-~]+", re.ASCII)
 _HOST_NAME = re.compile(r"[A-Za-z0-9_\-.]{1,253}", re.ASCII)
 
 
-class CandidateType(enum.Enum):
-    """How a candidate was found, as spelled on the wire."""
+class CandidateType(Name):
+    """How a candidate was found, as spelled on the wire (`token`)."""
 
     HOST = "host"
     PEER_REFLEXIVE = "prflx"
     SERVER_REFLEXIVE = "srflx"
     RELAYED = "relay"
+
+    def __init__(self, token: str) -> None:
+        # a plain attribute: `value` goes through a descriptor written in Python
+        self.token = token
 
 
 TYPE_PREFERENCES = {
@@ -39,6 +44,9 @@ TYPE_PREFERENCES = {
     CandidateType.SERVER_REFLEXIVE: 100,
     CandidateType.RELAYED: 0,
 }  # RFC 8445 section 5.1.2.2
+
+
+_TYPES = {kind.token: kind for kind in CandidateType}
 
 
 class CandidateFault(enum.Enum):
@@ -100,7 +108,7 @@ class Candidate:
     def __str__(self) -> str:
         text = (
             f"candidate:{self.foundation} {self.component} {self.transport} {self.priority}"
-            f" {self.host} {self.port} typ {self.type.value}"
+            f" {self.host} {self.port} typ {self.type.token}"
         )
         if self.related_address is not None:
             text += f" raddr {self.related_address[0]} rport {self.related_address[1]}"
@@ -133,7 +141,15 @@ def make_candidate(
     `server` the STUN or TURN server that told it. The foundation is equal for equal kind, base
     and server (RFC 8445 section 5.1.1.3).
     """
-    origin = f"{kind.value}|{(base or address)[0]}|{server}"
+    return _make_candidate(kind, address, base, server, local_preference)
+
+
+# a server has the same few in every session
+@lru_cache(maxsize=64)
+def _make_candidate(
+    kind: CandidateType, address: Address, base: Address | None, server: str, local_preference: int
+) -> Candidate:
+    origin = f"{kind.token}|{(base or address)[0]}|{server}"
     return Candidate(
         foundation=str(zlib.crc32(origin.encode())),
         component=1,
@@ -200,7 +216,12 @@ def parse_candidate(text: str) -> Candidate:
     Unknown extensions are kept, TCP candidates and host names parsed (an agent passes over
     them). Raises `CandidateError`.
     """
-    line = text.strip()
+    return _parse_candidate(text.strip())
+
+
+# a client of one server reads the same few in every session
+@lru_cache(maxsize=64)
+def _parse_candidate(line: str) -> Candidate:
     if len(line) > MAX_LINE_CHARACTERS:
         raise CandidateError(CandidateFault.TOO_LONG, line)
     fields = line.removeprefix("a=").removeprefix("candidate:").split()
@@ -216,8 +237,8 @@ def parse_candidate(text: str) -> Candidate:
         raise CandidateError(CandidateFault.BAD_COMPONENT, line)
     if not _TOKEN.fullmatch(transport):
         raise CandidateError(CandidateFault.BAD_TRANSPORT, line)
-    kinds = {kind.value: kind for kind in CandidateType}
-    if typ.lower() != "typ" or kind_text.lower() not in kinds:
+    kind = _TYPES.get(kind_text.lower())
+    if typ.lower() != "typ" or kind is None:
         raise CandidateError(CandidateFault.BAD_TYPE, line)
     extensions = _extensions(fields[8:], line)
     related: Address | None = None
@@ -232,7 +253,7 @@ def parse_candidate(text: str) -> Candidate:
         priority=_number(priority_text, 0xFFFFFFFF, CandidateFault.BAD_PRIORITY, line),
         host=_host(host, line),
         port=_number(port_text, 0xFFFF, CandidateFault.BAD_PORT, line),
-        type=kinds[kind_text.lower()],
+        type=kind,
         related_address=related,
         extensions=tuple(extensions),
     )

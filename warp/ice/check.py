@@ -76,7 +76,8 @@ class CheckRequest:
 
 def has_unknown_required(message: Message) -> bool:
     """Tell whether an answer cannot be understood (RFC 8489 section 6.3.3)."""
-    return any(kind < _FIRST_OPTIONAL and kind not in _UNDERSTOOD for kind, _ in message.attributes)
+    required = [kind for kind, _ in message.attributes if kind < _FIRST_OPTIONAL]
+    return not _UNDERSTOOD.issuperset(required)
 
 
 def build_check(

@@ -187,6 +187,8 @@ class Checklist:
     def valid(self) -> list[CandidatePair]:
         """The pairs whose checks were answered, best first."""
         found = [p for p in self.pairs.values() if p.state is PairState.SUCCEEDED]
+        if len(found) < 2:
+            return found
         return sorted(found, key=lambda p: p.priority, reverse=True)
 
     def open_pairs(self) -> Iterator[CandidatePair]:
@@ -226,6 +228,8 @@ class Checklist:
 
     def triggered_due(self) -> float | None:
         """When the next triggered check may leave, or None."""
+        if not self._triggered:
+            return None
         return min((_trigger_due(pair) for pair in self._triggered), default=None)
 
     def next_ordinary(self, now: float) -> CandidatePair | None:
@@ -243,12 +247,17 @@ class Checklist:
     def ordinary_due(self, earliest: float) -> float | None:
         """When the next ordinary check is due, not before `earliest`; None without any."""
         found: float | None = None
+        frozen = False
         for pair in self.pairs.values():
-            if pair.state is PairState.WAITING:
+            state = pair.state
+            if state is PairState.WAITING:
                 return earliest
-            if pair.state is PairState.IN_PROGRESS and (found is None or pair.due_at < found):
-                found = pair.due_at
-        if self._frozen_next() is not None:
+            if state is PairState.IN_PROGRESS:
+                if found is None or pair.due_at < found:
+                    found = pair.due_at
+            elif state is PairState.FROZEN:
+                frozen = True
+        if frozen and self._frozen_next() is not None:
             return earliest
         return None if found is None else max(found, earliest)
 

@@ -332,7 +332,10 @@ class FullChecks:
 
     def _refresh(self, now: float) -> None:
         """Recompute the path in use after anything that may have changed it."""
-        active = self._nominator.selected or next(iter(self.checklist.valid()), None)
+        active = self._nominator.selected
+        if active is None:
+            valid = self.checklist.valid()
+            active = valid[0] if valid else None
         if active is not self._life.active:
             self._life.follow(active, now)
         flow = self._heard_flow if active is None else active.flow

@@ -15,6 +15,7 @@ MAX_USERNAME_BYTES = 508  # RFC 8489 section 14.3: fewer than 509
 
 # browsers accept these four beyond the ice-chars of RFC 8839 section 5.4
 _ICE_TEXT = re.compile(r"[A-Za-z0-9+/\-=#_]+", re.ASCII)
+_PAIR = re.compile(r"[A-Za-z0-9+/\-=#_]{4,256}:[A-Za-z0-9+/\-=#_]{22,256}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class IceCredentials:
     pwd: str = field(repr=False)
 
     def __post_init__(self) -> None:
+        if _PAIR.fullmatch(f"{self.ufrag}:{self.pwd}"):
+            return
         for name, value, least in (("ufrag", self.ufrag, 4), ("password", self.pwd, 22)):
             if not least <= len(value) <= 256:
                 raise InvalidConfig(

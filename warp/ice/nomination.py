@@ -70,9 +70,10 @@ class Nominator:
             return None, None
         if self.selected is not None or self.candidate is not None:
             return None, None
-        best = next(iter(checklist.valid()), None)
-        if best is None:
+        valid = checklist.valid()
+        if not valid:
             return None, None
+        best = valid[0]
         if self._first_valid_at is None:
             self._first_valid_at = now
         wait_s = 0.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Protocol
 
 from warp.contract import Address, Flow
@@ -13,7 +12,7 @@ from warp.ice.transactions import Transaction
 from warp.names import Name
 
 
-class PathStatus(enum.Enum):
+class PathStatus(Name):
     """What a generation's paths amount to."""
 
     WAITING = "no path yet"

@@ -48,14 +48,16 @@ class CheckSender:
     def next_due(self, now: float) -> float | None:
         """Return when the next check may leave (maybe `now`), or None without any."""
         checklist = self._checklist
-        earliest = max(self._last_check_at + self._context.config.check_interval_s, now)
-        due = [checklist.triggered_due(), checklist.ordinary_due(earliest)]
         if self.burst and checklist.pairs:
-            due.append(now)
-        if self._nominator.candidate is not None:
-            due.append(self._nominator.candidate.due_at)
-        soonest = min((moment for moment in due if moment is not None), default=None)
-        return None if soonest is None else max(soonest, now)
+            return now
+        earliest = self._last_check_at + self._context.config.check_interval_s
+        soonest = checklist.ordinary_due(now if earliest < now else earliest)
+        triggered, candidate = checklist.triggered_due(), self._nominator.candidate
+        if triggered is not None and (soonest is None or triggered < soonest):
+            soonest = triggered
+        if candidate is not None and (soonest is None or candidate.due_at < soonest):
+            soonest = candidate.due_at
+        return now if soonest is not None and soonest < now else soonest
 
     def send_due(self, active: CandidatePair | None, now: float) -> None:
         """Send every check that is due; `active` is the path in use, if there is one."""

@@ -19,6 +19,7 @@ MAX_ACKNOWLEDGEMENTS = 4  # section 3.3.2.2
 MAX_BODY_BYTES = 1168  # STUN length field before MESSAGE-INTEGRITY, as libwebrtc limits it
 ATTRIBUTE_HEADER_BYTES = 4
 _MAX_ACCEPTED_ACKNOWLEDGEMENTS = 16  # more than four is against the draft, but harmless
+_LISTS = [struct.Struct(f"!{count}I") for count in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)]
 _DTLS_RECORD_MIN_BYTES = 13
 _CHANGE_CIPHER_SPEC, _HANDSHAKE = 20, 22
 _UNIFIED_HEADER, _UNIFIED_MASK, _EPOCH_BITS = 0x20, 0xE0, 0x03
@@ -43,7 +44,7 @@ def datagram_hash(datagram: bytes) -> int:
 
 def encode_acknowledgement(hashes: Sequence[int]) -> bytes:
     """Return the value of an acknowledgement attribute."""
-    return struct.pack(f"!{len(hashes)}I", *hashes)
+    return _LISTS[len(hashes)].pack(*hashes)
 
 
 def decode_acknowledgement(value: bytes) -> tuple[int, ...]:
@@ -51,7 +52,7 @@ def decode_acknowledgement(value: bytes) -> tuple[int, ...]:
     count, rest = divmod(len(value), 4)
     if rest or count > _MAX_ACCEPTED_ACKNOWLEDGEMENTS:
         raise Discard(SpedDiscard.MALFORMED_ACKNOWLEDGEMENT)
-    return struct.unpack(f"!{count}I", value)
+    return _LISTS[count].unpack(value)
 
 
 def is_dtls(data: bytes) -> bool:

@@ -218,10 +218,7 @@ def build_message(
     parts = [_COOKIE, transaction_id]
     for kind, value in attributes:
         size = len(value)
-        parts.append(pack(kind, size))
-        parts.append(value)
-        if size & 3:
-            parts.append(_PADDING[size & 3])
+        parts.append(pack(kind, size) + value + _PADDING[size & 3])
     rest = b"".join(parts)
     length = len(rest) - 16
     kind = message_class | 1 if method == BINDING else _encode_type(method, message_class)
