@@ -46,6 +46,7 @@ class Move(Name):
 
 
 _OTHER_ASSOCIATION = "the description asks for another DTLS association: make a new connection"
+_UNASKED_RESTART = "the answer restarts ICE, the offer did not (RFC 8839 section 4.4.1.1.1)"
 _S = SignalingState
 TRANSITIONS: dict[tuple[SignalingState, Move], SignalingState] = {
     (_S.STABLE, Move.LOCAL_OFFER): _S.HAVE_LOCAL_OFFER,
@@ -160,8 +161,12 @@ class Signaling:
         if local is None or remote is None:
             raise InvalidState("there is no pending offer")
         agreed = negotiate(local, remote, is_offerer=is_offerer)
-        if self.negotiated is not None and compare(self.negotiated, agreed).dtls_replaced:
-            raise InvalidState(_OTHER_ASSOCIATION)
+        if self.negotiated is not None:
+            changes = compare(self.negotiated, agreed)
+            if changes.dtls_replaced:
+                raise InvalidState(_OTHER_ASSOCIATION)
+            if is_offerer and changes.ice_restarted and _ufrags(local) == _ufrags(self._local):
+                raise InvalidState(_UNASKED_RESTART)
         if is_offerer and agreed.data is not None:
             self.snap.receive_answer(_usable_init(remote))
         self._local, self._remote, self._offer = local, remote, None
@@ -201,6 +206,14 @@ class Signaling:
 
     def _become(self, why: Move) -> None:
         self.state = TRANSITIONS[self.state, why]
+
+
+def _ufrags(description: SessionDescription | None) -> set[str]:
+    return (
+        {m.transport.ufrag for m in description.media if m.transport.ufrag}
+        if description
+        else set()
+    )
 
 
 def _usable_init(description: SessionDescription) -> bytes | None:
