@@ -3,7 +3,9 @@
     authenticated request ─▶ path (usable at once) ─▶ USE-CANDIDATE ─▶ selected
     requests on the path in use keep consent; none for 30 s ends it (RFC 7675 section 5.1)
 
-The flow of the last authenticated request is used until one is nominated. Called by `agent`.
+The flow of the last authenticated request is used until one is nominated. In a call a nomination
+alone does not move it away from a path on which the peer is heard, since checks can be replayed:
+it has to be heard on the new path, or no more on the old one. Called by `agent`.
 """
 
 from __future__ import annotations
@@ -20,14 +22,18 @@ from warp.ice.paths import PathStatus, PathTimer
 from warp.ice.transactions import Transaction
 from warp.timers import TimerTable
 
+_SETTLE_S = 1.5
+"""So long a nominated path waits to be heard while the peer is heard on the selected one."""
+
 
 class _LitePath:
     """A flow on which authenticated requests came."""
 
-    __slots__ = ("heard_at", "priority")
+    __slots__ = ("heard_at", "nominated_at", "priority")
 
     def __init__(self) -> None:
         self.heard_at = 0.0
+        self.nominated_at: float | None = None
         self.priority = 0
         """PRIORITY of the peer's last request: which of several nominations wins."""
 
@@ -120,9 +126,42 @@ class LitePaths:
         config = self._context.config
         if request.use_candidate:
             since = now - self._selected_at
-            return supersedes(path.priority, selected.priority, since, config)
+            if not supersedes(path.priority, selected.priority, since, config):
+                return False
+            path.nominated_at = now
+            if self._is_heard_elsewhere(path, now):
+                self._timers.arm(PathTimer.NOMINATION, now + _SETTLE_S)
+                return False
+            return True
         follow = config.lite_follow_after_s
         return follow is not None and now >= selected.heard_at + follow
+
+    def _is_heard_elsewhere(self, path: _LitePath, now: float) -> bool:
+        """Tell whether the peer has lately been heard on the selected path, and not on this one."""
+        rider = self._context.rider
+        heard = None if rider is None else rider.last_heard()
+        if heard is None or self._paths.get(heard[0]) is path:
+            return False
+        return heard[0] == self.selected_flow and now < heard[1] + _SETTLE_S
+
+    def check_flow(self, flow: Flow, now: float) -> None:
+        """The peer is heard on another flow: follow, if it has nominated it since the selection."""
+        path = self._paths.get(flow)
+        nominated_at = None if path is None else path.nominated_at
+        if nominated_at is not None and nominated_at > self._selected_at:
+            self._select(flow, now)
+
+    def _settle_nomination(self, now: float) -> None:
+        """Nothing came on the nominated path: take it only if the selected one is silent too."""
+        nominated = [
+            (path.nominated_at, flow)
+            for flow, path in self._paths.items()
+            if path.nominated_at is not None and path.nominated_at > self._selected_at
+        ]
+        if nominated:
+            _, flow = max(nominated)
+            if not self._is_heard_elsewhere(self._paths[flow], now):
+                self._select(flow, now)
 
     def _select(self, flow: Flow, now: float) -> None:
         self.selected_flow = flow
@@ -157,6 +196,8 @@ class LitePaths:
             if reason is PathTimer.PATIENCE:
                 if path is None:
                     self._end(PathStatus.EXHAUSTED)
+            elif reason is PathTimer.NOMINATION:
+                self._settle_nomination(now)
             elif path is not None:
                 self._look_at(reason, path.heard_at, now)
 
@@ -227,9 +268,6 @@ class LitePaths:
 
     def request_check(self, now: float, burst: int) -> None:
         """A lite agent sends no checks; what waits leaves directly or in the next response."""
-
-    def check_flow(self, flow: Flow, now: float) -> None:
-        """A lite agent follows requests only."""
 
     def nominate(self, flow: Flow, now: float) -> None:
         """Raise: the full side nominates."""

@@ -46,3 +46,10 @@ class Rider(Protocol):
 
     def receive_path(self, flow: Flow, now: float) -> None:
         """Note that a flow has just become usable, valid or selected: send directly on it."""
+
+    def last_heard(self) -> tuple[Flow, float] | None:
+        """Return where and when something came last that only the peer can have made just now.
+
+        A check can be recorded and repeated by anybody who sees it; protected media and data
+        cannot. None before there are keys.
+        """

@@ -8,11 +8,12 @@ our check, a flight that answers ours), an address gets at most three times what
 
 from __future__ import annotations
 
-from warp.contract import Address
+from warp.contract import Address, Flow
 
 FACTOR = 3
 MAX_ADDRESSES = 16
 UNLIMITED = 1 << 30
+_BINDING_REQUEST = b"\x00\x01"
 
 
 class AmplificationBudget:
@@ -61,3 +62,7 @@ class AmplificationBudget:
             return False
         self._credit[remote] = left
         return True
+
+    def may_leave(self, data: bytes, flow: Flow) -> bool:
+        """Tell, and count, whether a datagram may leave: checks are paced by ICE itself."""
+        return data[:2] == _BINDING_REQUEST or self.spend(flow.remote, len(data))

@@ -342,6 +342,11 @@ class Bundle:
         if dtls is None or transport.rider.piggyback.active or flow not in transport.flows:
             return False
         dtls.receive_datagram(data, now)
+        packets = dtls.received_data()
+        if packets:
+            transport.hear(flow, now)
+            for packet in packets:
+                self.data.receive_datagram(packet, now)
         return True
 
     def exchange_data(self, now: float) -> list[Event]:

@@ -14,10 +14,11 @@ costs 50 ms and not a timeout of DTLS.
 
 from __future__ import annotations
 
-from warp.contract import Flow
+from warp import dtls
+from warp.contract import Event, Flow
 from warp.dtls import DtlsConnection, DtlsRole
 from warp.peer.amplification import AmplificationBudget
-from warp.sped import Piggyback, PiggybackState
+from warp.sped import Evidence, Piggyback, PiggybackState
 from warp.stun import Message, MessageClass
 
 MAX_EARLY = 4
@@ -40,6 +41,8 @@ class DtlsRider:
         "_flight_bytes",
         "budget",
         "direct",
+        "heard_at",
+        "heard_flow",
         "piggyback",
         "ridden",
         "rtt_s",
@@ -56,16 +59,18 @@ class DtlsRider:
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
+        self.heard_flow: Flow | None = None
+        self.heard_at = 0.0
         self._flight_bytes = 0
         self._ask_at = 0.0
         self._asks_left = 0
 
-    def attach(self, dtls: DtlsConnection, now: float) -> None:
+    def attach(self, connection: DtlsConnection, now: float) -> None:
         """Connect to DTLS once its role is known, and hand it what came early."""
-        self._dtls = dtls
+        self._dtls = connection
         early, self._early = self._early, []
         for datagram in early:
-            dtls.receive_datagram(datagram, now)
+            connection.receive_datagram(datagram, now)
         self.collect(now)
 
     @property
@@ -93,6 +98,18 @@ class DtlsRider:
                 self._ask_at = now + (self.rtt_s or 0.0) + CHECK_INTERVAL_S
             else:
                 self.direct += datagrams
+
+    def receive_news(self, event: Event, role: DtlsRole, now: float) -> None:
+        """Let SPED know how far DTLS has come."""
+        if isinstance(event, dtls.HandshakeCompleted):
+            is_client = role is DtlsRole.CLIENT
+            self.piggyback.handle_handshake_complete(is_client, event.version, now)
+        elif isinstance(event, dtls.FlightAcknowledged):
+            self.piggyback.handle_peer_data(Evidence.DTLS_ACKNOWLEDGEMENT, now)
+        elif isinstance(event, dtls.PeerDataReceived):
+            self.piggyback.handle_peer_data(Evidence.APPLICATION_DATA, now)
+        elif isinstance(event, dtls.Terminated):
+            self.piggyback.handle_failed(now)
 
     def _inject(self, datagram: bytes, now: float) -> None:
         if self._dtls is not None:
@@ -166,6 +183,10 @@ class DtlsRider:
     def wanted_checks(self) -> int:
         """Return how many checks would carry what waits: one for each pending datagram."""
         return max(1, len(self.piggyback.pending)) if self.piggyback.active else 1
+
+    def last_heard(self) -> tuple[Flow, float] | None:
+        """Return where and when protected media or data came last; the transport notes it."""
+        return None if self.heard_flow is None else (self.heard_flow, self.heard_at)
 
     def receive_path(self, flow: Flow, now: float) -> None:
         """A pair works: what has not been acknowledged also goes there directly, at once."""

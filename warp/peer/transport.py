@@ -19,12 +19,8 @@ from warp.dtls import (
     DtlsConnection,
     DtlsRole,
     EarlyWriteReady,
-    FlightAcknowledged,
-    HandshakeCompleted,
     Negotiated,
-    PeerDataReceived,
 )
-from warp.dtls import events as dtls_events
 from warp.entropy import Entropy
 from warp.errors import Discard
 from warp.ice import FlowAuthenticated, IceAgent, PairSelected, PairValidated
@@ -32,11 +28,8 @@ from warp.peer.flows import KnownFlows
 from warp.peer.hold import HoldBuffer
 from warp.peer.rider import DtlsRider
 from warp.peer.states import SendPermission
-from warp.sped import Evidence
 from warp.srtp import SrtpContext, SrtpProfile
 from warp.trace import Trace
-
-BINDING_REQUEST = b"\x00\x01"
 
 
 class Transport:
@@ -123,11 +116,22 @@ class Transport:
                 self.held_media.add(data, now)
             return None
         try:
-            if rtcp:
-                return self.srtp.unprotect_rtcp(data)
-            return self.srtp.unprotect_rtp(data)
+            packet = self.srtp.unprotect_rtcp(data) if rtcp else self.srtp.unprotect_rtp(data)
         except Discard:
             return None
+        self.rider.heard_at = now
+        if flow is not self.rider.heard_flow:
+            self.hear(flow, now)
+        return packet
+
+    def hear(self, flow: Flow | None, now: float) -> None:
+        """Note where something came from that only the peer can have made just now."""
+        rider = self.rider
+        rider.heard_at = now
+        if flow is not None and flow != rider.heard_flow:
+            rider.heard_flow = flow
+            if flow != self.ice.flow:
+                self.ice.check_flow(flow, now)
 
     # -- the way out --------------------------------------------------------------------------
 
@@ -147,12 +151,13 @@ class Transport:
         out = self.ice.datagrams_to_send(now)
         flow = self.ice.flow
         if not free:
-            out = [item for item in out if self._may_leave(*item)]
+            out = [item for item in out if self._budget.may_leave(*item)]
         if dtls is not None:
             direct = self.rider.take_direct(dtls.role, flow)
             if flow is not None:
                 direct += dtls.datagrams_to_send(now)
-                out += [(data, flow) for data in direct if free or self._may_leave(data, flow)]
+                spend = self._budget.spend
+                out += [(d, flow) for d in direct if free or spend(flow.remote, len(d))]
         return out + self.media_to_send()
 
     def media_to_send(self) -> list[Datagram]:
@@ -161,12 +166,8 @@ class Transport:
         if out:
             self._out = []
             if self.permission is not SendPermission.ALL:
-                out = [item for item in out if self._may_leave(*item)]
+                out = [item for item in out if self._budget.may_leave(*item)]
         return out
-
-    def _may_leave(self, data: bytes, flow: Flow) -> bool:
-        """Checks are paced by ICE itself; all else to an unvalidated address is rationed."""
-        return data[:2] == BINDING_REQUEST or self._budget.spend(flow.remote, len(data))
 
     # -- time and news ------------------------------------------------------------------------
 
@@ -212,7 +213,7 @@ class Transport:
             self.milestones.setdefault("first_check", now)
 
     def _introduce_keys(self, event: Event, now: float) -> None:
-        dtls, piggyback = self.dtls, self.rider.piggyback
+        dtls = self.dtls
         if dtls is None:
             return
         if isinstance(event, Negotiated):
@@ -221,9 +222,6 @@ class Transport:
             if dtls.can_send and self._make_srtp(dtls):
                 self.permission = SendPermission.NON_PERSONAL
                 self.milestones.setdefault("early_write", now)
-        elif isinstance(event, HandshakeCompleted):
-            is_client = dtls.role is DtlsRole.CLIENT
-            piggyback.handle_handshake_complete(is_client, event.version, now)
         elif isinstance(event, Connected):
             if self.ice.flow is not None:
                 self._budget.validate(self.ice.flow.remote)
@@ -231,12 +229,8 @@ class Transport:
                 self._make_srtp(dtls)
             self.permission = SendPermission.ALL
             self.milestones.setdefault("dtls_connected", now)
-        elif isinstance(event, FlightAcknowledged):
-            piggyback.handle_peer_data(Evidence.DTLS_ACKNOWLEDGEMENT, now)
-        elif isinstance(event, PeerDataReceived):
-            piggyback.handle_peer_data(Evidence.APPLICATION_DATA, now)
-        elif isinstance(event, dtls_events.Terminated):
-            piggyback.handle_failed(now)
+        else:
+            self.rider.receive_news(event, dtls.role, now)
 
     def _make_srtp(self, dtls: DtlsConnection) -> bool:
         if dtls.srtp_profile is None:
