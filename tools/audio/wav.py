@@ -14,6 +14,7 @@ from warp_tools.failure import ToolFailure
 from warp_tools.opus import SAMPLE_RATE, Samples
 
 MAX_SECONDS = 600
+WIDTHS = (1, 2, 3, 4)  # bytes a sample
 LOWEST_RATE, HIGHEST_RATE = 4_000, 192_000
 
 
@@ -33,12 +34,15 @@ def read_wav(path: Path) -> Samples:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()
             if not LOWEST_RATE <= rate <= HIGHEST_RATE:
                 raise ToolFailure(f"unreadable audio: {path}: {rate} Hz is not a sound")
+            if width not in WIDTHS:
+                raise ToolFailure(f"unreadable audio: {path}: samples of {8 * width} bits")
             raw = file.readframes(rate * MAX_SECONDS)
     except FileNotFoundError as error:
         raise ToolFailure(f"no such file: {path}") from error
     except OSError as error:
         raise ToolFailure(f"cannot read {path}: {error.strerror or error}") from error
-    except (wave.Error, EOFError) as error:
+    except (wave.Error, EOFError, RuntimeError) as error:
+        # RuntimeError: how the module says that a chunk reaches beyond the file
         reason = str(error) or "it ends too early"
         raise ToolFailure(f"unreadable audio: {path}: {reason} (PCM WAV is needed)") from error
     samples = _to_float(raw, width)

@@ -27,6 +27,7 @@ from warp.trace import Trace
 T = TypeVar("T")
 STUN_PORT = 3478  # TURN's too
 TURNS_PORT = 5349
+_PORT_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,7 @@ def _split_host_port(text: str, default_port: int) -> Address:
         host, colon, port = text.partition(":")
         rest = colon + port
     port = rest.removeprefix(":") if rest else str(default_port)
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536 or rest[:1] not in ("", ":"):
+    plain = port.isdecimal() and len(port) <= _PORT_DIGITS and 0 < int(port) < 65536
+    if not host or not plain or rest[:1] not in ("", ":"):
         raise InvalidConfig("a server is written host:port or [IPv6 address]:port")
     return host, int(port)
