@@ -91,6 +91,12 @@ class Bundle:
         if self.transport is not None:
             self.transport.ice.add_local_candidate(candidate, now)
 
+    def remove_local_address(self, host: str, now: float) -> None:
+        """Forget the candidates of an address that went away."""
+        self._candidates = [c for c in self._candidates if c.host != host]
+        if self.transport is not None:
+            self.transport.ice.remove_local_address(host, now)
+
     def add_remote_candidate(self, line: str | None, now: float) -> None:
         """Take in a candidate of the peer, or None for the end of candidates."""
         if self.transport is None:

@@ -85,6 +85,11 @@ class PeerConnection:
         """Tell of a candidate that gathering found; it goes into descriptions made from now on."""
         self._bundle.add_local_candidate(candidate, now)
 
+    def remove_local_address(self, host: str, now: float) -> None:
+        """Tell that an address of ours went away (Wi-Fi left): its paths are left at once."""
+        self._bundle.remove_local_address(host, now)
+        self._advance(now)
+
     def add_remote_candidate(self, candidate: str | None, now: float) -> None:
         """Take in a trickled candidate line, or None for end-of-candidates (RFC 8838)."""
         self._bundle.add_remote_candidate(candidate, now)
