@@ -1,7 +1,8 @@
 """Coverage-guided fuzzing of every target in this folder: `python -m tests.fuzz.run_atheris`.
 
 A target is a function `fuzz_<parser>(data: bytes)` of a `test_*.py` beside this file; what it must
-not do is raise. Each runs in a process of its own, since atheris does not return.
+not do is raise. The module's `SEEDS`, if it has any, are where the fuzzer starts. Each target runs
+in a process of its own, since atheris does not return.
 
     --seconds N    how long each target runs (default 5)
     --target NAME  only this one; may be repeated
@@ -25,8 +26,11 @@ SLOWEST_INPUT_S = 10
 ONE = """
 import atheris, sys
 with atheris.instrument_imports(include=["warp"]):
-    from tests.fuzz.{module} import {target}
-atheris.Setup(sys.argv, {target})
+    import tests.fuzz.{module} as module
+for number, seed in enumerate(getattr(module, "SEEDS", ())):
+    with open(f"{{sys.argv[1]}}/{{number}}", "wb") as file:
+        file.write(seed.encode() if isinstance(seed, str) else seed)
+atheris.Setup(sys.argv, module.{target})
 atheris.Fuzz()
 """
 

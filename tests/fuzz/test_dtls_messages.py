@@ -132,6 +132,7 @@ SERVER = ServerHello(
     random=bytes(32), suite=0x1301, extensions={43: b"\xfe\xfc", 51: b"\0\x1d\0\2ab", 44: b"\0\1c"}
 )
 BYTES = st.binary(max_size=300)
+SEEDS = [CLIENT.encode(), SERVER.encode(), OWN.der]
 
 
 @given(BYTES)

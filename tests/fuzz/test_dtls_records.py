@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.captures.pcap import read_pcap
 from tests.unit.dtls.ends import THIRTEEN, client, connected, server
 from warp.crypto import AeadKind
 from warp.dtls import DtlsConfig, DtlsConnection, DtlsRole, DtlsState
@@ -20,6 +21,7 @@ from warp.errors import Discard
 BYTES = st.binary(max_size=400)
 MATERIAL = (bytes(16), bytes(12), bytes(range(16)))
 KEYS = (AeadKind.AES_128_GCM, *MATERIAL)
+SEEDS = [packet.payload for packet in read_pcap("dtls/nssff153_basic.pcap")]
 
 
 def fuzz_ack(data: bytes) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.captures.pcap import CAPTURES
 from warp.entropy import SeededEntropy
 from warp.errors import Discard
 from warp.rtp import (
@@ -24,6 +25,10 @@ IDS = ExtensionMap(mid=4, audio_level=1, transport_cc=3)
 KINDS = {111: PayloadKind.AUDIO, 63: PayloadKind.RED, 110: PayloadKind.TELEPHONE_EVENT}
 HEADER = bytes.fromhex("6f0001000003c000000007")
 GOOD = b"\x80" + HEADER + b"voice"
+SEEDS = [
+    bytes.fromhex(line.split()[2])
+    for line in (CAPTURES / "rtp" / "chromium_audio.txt").read_text().splitlines()
+]
 
 
 def fuzz_rtp(data: bytes) -> None:

@@ -45,6 +45,7 @@ from warp.sctp.parameters import (
 KEY = HmacSha256(bytes(32))
 CONFIG = SctpConfig(a_rwnd=20_000)
 CHUNKS = [encode_chunk(kind, 0, bytes(16)) for kind in ChunkType]
+SEEDS = [*(packet(name) for name in PACKETS), *map(init, INITS.values()), *CHUNKS]
 
 
 def body_of(raw: bytes) -> bytes:
