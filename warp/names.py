@@ -13,9 +13,13 @@ _Reason = TypeVar("_Reason", bound=enum.Enum)
 
 
 class Name(enum.Enum):
-    """An `enum.Enum` whose members hash by identity."""
+    """An `enum.Enum` of texts whose members hash by identity."""
 
     __hash__ = object.__hash__
+
+    def __init__(self, text: str) -> None:
+        # a plain attribute: `value` goes through two functions written in Python
+        self.text = text
 
 
 class Tally(dict[_Reason, int]):

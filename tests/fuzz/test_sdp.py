@@ -14,7 +14,7 @@ from warp.sdp import (
     negotiate,
     parse_description,
 )
-from warp.sdp.parse import ATTRIBUTES
+from warp.sdp.attributes import COMMON_ATTRIBUTES, OWN_ATTRIBUTES
 
 SEEDS = [path.read_text() for path in sorted(CAPTURES.glob("*.sdp"))] + list(shapes.ALL.values())
 
@@ -56,7 +56,7 @@ WORDS = st.sampled_from(
 LINES = st.one_of(
     st.builds(
         lambda name, words: f"a={name}:" + " ".join(words),
-        st.sampled_from([*sorted(ATTRIBUTES), "group", "ice-lite", "x-unknown"]),
+        st.sampled_from([*sorted(COMMON_ATTRIBUTES), *sorted(OWN_ATTRIBUTES), "x-unknown"]),
         st.lists(WORDS, max_size=4),
     ),
     st.sampled_from(

@@ -214,10 +214,7 @@ class DtlsConnection:
 
     def events(self) -> Sequence[Event]:
         """Drain what has happened, in order."""
-        out = self._context.events
-        if not out:
-            return []
-        self._context.events = []
+        out, self._context.events = self._context.events, []
         return out
 
     # application data ---------------------------------------------------------------------------
@@ -260,7 +257,7 @@ class DtlsConnection:
         if self._state in OVER:
             return
         if self._handshake.epochs.newest_write.epoch:
-            self._send_alert(WARNING, Alert.CLOSE_NOTIFY)
+            self._seal_alert(bytes((WARNING, Alert.CLOSE_NOTIFY)))
         self._become(DtlsInput.CLOSE, "closed by us", now)
         self._stop()
 
@@ -324,8 +321,7 @@ class DtlsConnection:
             body, left = self._farewell
             if left:
                 self._farewell = (body, left - 1)
-                keys = self._handshake.epochs.newest_write
-                self._context.outbox.other.append(keys.seal(ALERT, body))
+                self._seal_alert(body)
         elif self._state is not DtlsState.IDLE and (
             self._state is not DtlsState.CLOSED or self._closed_at is not None
         ):
@@ -403,7 +399,7 @@ class DtlsConnection:
             self._end(PeerAlerted(description, alerts.name_of(description)), now)
         elif effect is AlertEffect.CLOSE:
             self._closed_at = (record.epoch, record.sequence)
-            self._send_alert(WARNING, Alert.CLOSE_NOTIFY)
+            self._seal_alert(bytes((WARNING, Alert.CLOSE_NOTIFY)))
             self._become(DtlsInput.CLOSE, "closed by the peer", now)
             self._stop()
             self._context.events.append(CloseNotify())
@@ -472,8 +468,8 @@ class DtlsConnection:
         """Tell the peer what is wrong, then end."""
         if self._state in OVER:
             return
-        self._send_alert(FATAL, alert)
         self._farewell = (bytes((FATAL, alert)), alerts.MAX_REPEATS)
+        self._seal_alert(self._farewell[0])
         self._end(error, now)
 
     def _end(self, error: WarpError, now: float) -> None:
@@ -491,13 +487,13 @@ class DtlsConnection:
         self._data_read = None
         self._data_write = None
 
-    def _send_alert(self, level: int, alert: Alert) -> None:
+    def _seal_alert(self, body: bytes) -> None:
         keys = self._handshake.epochs.newest_write
-        self._context.outbox.other.append(keys.seal(ALERT, bytes((level, alert))))
+        self._context.outbox.other.append(keys.seal(ALERT, body))
 
     def _become(self, cause: DtlsInput, why: str, now: float) -> None:
         state = TRANSITIONS[self._state, cause]
         if self._context.trace is not None:
-            names = {"from": self._state.name, "to": state.name, "why": why}
-            self._context.emit(now, "state", names)
+            data = {"from": self._state.name, "to": state.name, "why": why}
+            self._context.emit(now, "state", data)
         self._state = state

@@ -26,16 +26,12 @@ _HOST_NAME = re.compile(r"[A-Za-z0-9_\-.]{1,253}", re.ASCII)
 
 
 class CandidateType(Name):
-    """How a candidate was found, as spelled on the wire (`token`)."""
+    """How a candidate was found, as spelled on the wire."""
 
     HOST = "host"
     PEER_REFLEXIVE = "prflx"
     SERVER_REFLEXIVE = "srflx"
     RELAYED = "relay"
-
-    def __init__(self, token: str) -> None:
-        # a plain attribute: `value` goes through a descriptor written in Python
-        self.token = token
 
 
 TYPE_PREFERENCES = {
@@ -46,7 +42,7 @@ TYPE_PREFERENCES = {
 }  # RFC 8445 section 5.1.2.2
 
 
-_TYPES = {kind.token: kind for kind in CandidateType}
+_TYPES = {kind.text: kind for kind in CandidateType}
 
 
 class CandidateFault(enum.Enum):
@@ -108,7 +104,7 @@ class Candidate:
     def __str__(self) -> str:
         text = (
             f"candidate:{self.foundation} {self.component} {self.transport} {self.priority}"
-            f" {self.host} {self.port} typ {self.type.token}"
+            f" {self.host} {self.port} typ {self.type.text}"
         )
         if self.related_address is not None:
             text += f" raddr {self.related_address[0]} rport {self.related_address[1]}"
@@ -149,7 +145,7 @@ def make_candidate(
 def _make_candidate(
     kind: CandidateType, address: Address, base: Address | None, server: str, local_preference: int
 ) -> Candidate:
-    origin = f"{kind.token}|{(base or address)[0]}|{server}"
+    origin = f"{kind.text}|{(base or address)[0]}|{server}"
     return Candidate(
         foundation=str(zlib.crc32(origin.encode())),
         component=1,

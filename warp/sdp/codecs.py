@@ -2,11 +2,14 @@
 
 Opus, RED around Opus (RFC 2198), telephone events (RFC 4733). In an answer the payload types are
 the offer's; fmtp is what *we* want to receive, it is not negotiated (RFC 7587 section 6.1).
+
+The lists are few and the same in most sessions: what follows from two of them is remembered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from warp.sdp.model import Codec, HeaderExtension
@@ -62,12 +65,14 @@ DEFAULT_AUDIO_CODECS: Final = (
 )
 
 
-def can_talk(offered: Sequence[Codec], ours: Sequence[Codec]) -> bool:
+@lru_cache(maxsize=32)
+def can_talk(offered: tuple[Codec, ...], ours: tuple[Codec, ...]) -> bool:
     """Whether both lists have the same Opus; RED and telephone events alone are no way to talk."""
     return _primary(offered, ours) is not None
 
 
-def answer_codecs(offered: Sequence[Codec], ours: Sequence[Codec]) -> tuple[Codec, ...]:
+@lru_cache(maxsize=32)
+def answer_codecs(offered: tuple[Codec, ...], ours: tuple[Codec, ...]) -> tuple[Codec, ...]:
     """Return the common formats in the offer's order and numbers; () when they `can_talk` not.
 
     RED counts only when its blocks are the accepted Opus.
@@ -94,7 +99,8 @@ def answer_codecs(offered: Sequence[Codec], ours: Sequence[Codec]) -> tuple[Code
     return tuple(accepted.values())
 
 
-def offer_codecs(ours: Sequence[Codec], before: Sequence[Codec]) -> tuple[Codec, ...]:
+@lru_cache(maxsize=32)
+def offer_codecs(ours: tuple[Codec, ...], before: tuple[Codec, ...]) -> tuple[Codec, ...]:
     """Return our formats with the payload types that `before` already binds (RFC 3264 8.3.2).
 
     A format that is new gets its own number, or the next free dynamic one.
@@ -124,8 +130,9 @@ def offer_codecs(ours: Sequence[Codec], before: Sequence[Codec]) -> tuple[Codec,
     )
 
 
+@lru_cache(maxsize=32)
 def answer_extensions(
-    offered: Sequence[HeaderExtension], ours: Sequence[HeaderExtension]
+    offered: tuple[HeaderExtension, ...], ours: tuple[HeaderExtension, ...]
 ) -> tuple[HeaderExtension, ...]:
     """Return the offered extensions that we know, with the offer's numbers (RFC 8285 section 6).
 
@@ -140,8 +147,9 @@ def answer_extensions(
     return tuple(accepted.values())
 
 
+@lru_cache(maxsize=32)
 def offer_extensions(
-    ours: Sequence[HeaderExtension], before: Sequence[HeaderExtension]
+    ours: tuple[HeaderExtension, ...], before: tuple[HeaderExtension, ...]
 ) -> tuple[HeaderExtension, ...]:
     """Return our extensions with the numbers that `before` already binds (RFC 8285 section 6)."""
     bound = {ext.uri: ext.id for ext in before}
@@ -156,6 +164,13 @@ def offer_extensions(
             taken.add(wanted)
             result.append(HeaderExtension(wanted, ext.uri, ext.direction))
     return tuple(result)
+
+
+@lru_cache(maxsize=32)
+def shared_codecs(codecs: tuple[Codec, ...], other: tuple[Codec, ...]) -> tuple[Codec, ...]:
+    """Return those of `codecs` that the other list has too, whatever its numbers for them."""
+    keys = {codec.key for codec in other}
+    return tuple([codec for codec in codecs if codec.key in keys])
 
 
 def _is_opus(codec: Codec) -> bool:

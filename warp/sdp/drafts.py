@@ -1,11 +1,15 @@
 """Half-built sections while `parse` reads their lines, and how they become values.
 
-Three organs a section, as in the model: transport, RTP, SCTP. Only `parse` uses them.
+    lines that say the same in many sessions ─▶ CommonDraft ─▶ Form      (read once, remembered)
+    lines of this one session ────────────────▶ OwnDraft ──┐
+    Form + OwnDraft + those of the session level ──────────┴▶ MediaDescription
+
+Only `parse` uses them.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from warp.sdp.extensions import decode_sctp_init, merge_ice_options
 from warp.sdp.grammar import number
@@ -32,48 +36,12 @@ STATIC_FORMATS: Final = {
 }
 
 
-class TransportDraft:
-    """ICE and DTLS attributes read so far."""
-
-    __slots__ = (
-        "candidates", "end_of_candidates", "fingerprints", "ice_options", "pwd", "setup",
-        "tls_id", "ufrag",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.ufrag = ""
-        self.pwd = ""
-        self.ice_options: tuple[str, ...] = ()
-        self.fingerprints: list[tuple[str, str]] = []
-        self.setup: Setup | None = None
-        self.tls_id: str | None = None
-        self.candidates: list[str] = []
-        self.end_of_candidates = False
-
-    def finish(self, session: TransportDraft) -> TransportDescription:
-        """Return the value; what the section does not say is the session's (RFC 8839, 8842)."""
-        own_ice = bool(self.ufrag or self.pwd)
-        options = self.ice_options
-        if session.ice_options:
-            options = merge_ice_options(session.ice_options, options)
-        return TransportDescription(
-            self.ufrag if own_ice else session.ufrag,
-            self.pwd if own_ice else session.pwd,
-            options,
-            tuple(self.fingerprints or session.fingerprints),
-            self.setup or session.setup,
-            self.tls_id if self.tls_id is not None else session.tls_id,
-            tuple(self.candidates),
-            self.end_of_candidates or session.end_of_candidates,
-        )
-
-
 class RtpDraft:
     """RTP attributes read so far; payload types are kept as the text they were."""
 
     __slots__ = (
-        "allow_mixed", "extensions", "feedback", "fmtps", "maps", "maxptime_ms", "msids", "mux",
-        "mux_only", "ptime_ms", "rsize", "sources",
+        "allow_mixed", "extensions", "feedback", "fmtps", "maps", "maxptime_ms", "mux",
+        "mux_only", "ptime_ms", "rsize",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -82,8 +50,6 @@ class RtpDraft:
         self.feedback: list[tuple[str, str]] = []
         self.extensions: list[HeaderExtension] = []
         self.allow_mixed = False
-        self.sources: dict[int, Source] = {}
-        self.msids: list[str] = []
         self.mux = False
         self.mux_only = False
         self.rsize = False
@@ -106,48 +72,64 @@ class RtpDraft:
         return tuple(codecs)
 
 
-class SctpDraft:
-    """Data-channel attributes read so far."""
-
-    __slots__ = ("inits", "mapped_port", "max_message_size", "port")
-
-    def __init__(self) -> None:
-        self.port: int | None = None
-        self.mapped_port: int | None = None
-        self.max_message_size: int | None = None
-        self.inits: list[str] = []
-
-    def finish(self, formats: tuple[str, ...], *, legacy: bool) -> SctpDescription:
-        """Return the value; the older form names its port in the m= line."""
-        port = self.port
-        if legacy:
-            first = formats[0]
-            named = number(first, 65535) if first.isdecimal() else self.mapped_port
-            port = DEFAULT_SCTP_PORT if named is None else named
-        init, fault = decode_sctp_init(self.inits)
-        return SctpDescription(port, self.max_message_size, init, fault)
-
-
-class SectionDraft:
-    """One section (or the session level) while it is read."""
+class CommonDraft:
+    """What the lines say that a section shares with those of other sessions."""
 
     __slots__ = (
-        "address", "bundle_only", "direction", "formats", "kind", "mid", "port", "protocol",
-        "rtp", "sctp", "transport",
+        "bundle_only", "direction", "end_of_candidates", "groups", "ice_lite", "ice_options",
+        "mapped_port", "max_message_size", "mid", "rtp", "setup",
     )  # fmt: skip
 
     def __init__(self) -> None:
-        self.kind = ""
-        self.port = 0
-        self.protocol = ""
-        self.formats: tuple[str, ...] = ()
         self.mid: str | None = None
         self.direction: Direction | None = None
-        self.address = ""
         self.bundle_only = False
-        self.transport = TransportDraft()
+        self.setup: Setup | None = None
+        self.ice_options: tuple[str, ...] = ()
+        self.end_of_candidates = False
         self.rtp = RtpDraft()
-        self.sctp = SctpDraft()
+        self.mapped_port: int | None = None
+        self.max_message_size: int | None = None
+        # these two are the session's wherever they stand
+        self.groups: list[tuple[str, ...]] = []
+        self.ice_lite = False
+
+    def finish(self, kind: str, protocol: str, formats: tuple[str, ...]) -> Form:
+        """Return the value, for the m= line that they stand under."""
+        rtp = self.rtp
+        return Form(
+            kind, protocol, formats, self.mid, self.direction, self.bundle_only, self.setup,
+            self.ice_options, self.end_of_candidates,
+            rtp.codecs(formats) if "RTP/" in protocol else (), tuple(rtp.extensions),
+            rtp.allow_mixed, rtp.mux, rtp.mux_only, rtp.rsize, rtp.ptime_ms, rtp.maxptime_ms,
+            self.mapped_port, self.max_message_size, tuple(self.groups), self.ice_lite,
+        )  # fmt: skip
+
+
+class Form(NamedTuple):
+    """The lasting part of a section (or of the session level): never changed, so shared."""
+
+    kind: str
+    protocol: str
+    formats: tuple[str, ...]
+    mid: str | None
+    direction: Direction | None
+    bundle_only: bool
+    setup: Setup | None
+    ice_options: tuple[str, ...]
+    end_of_candidates: bool
+    codecs: tuple[Codec, ...]
+    extensions: tuple[HeaderExtension, ...]
+    allow_mixed: bool
+    mux: bool
+    mux_only: bool
+    rsize: bool
+    ptime_ms: int | None
+    maxptime_ms: int | None
+    mapped_port: int | None
+    max_message_size: int | None
+    groups: tuple[tuple[str, ...], ...]
+    ice_lite: bool
 
     @property
     def is_data(self) -> bool:
@@ -156,36 +138,93 @@ class SectionDraft:
             return False
         return "webrtc-datachannel" in self.formats or self.protocol == "DTLS/SCTP"
 
-    def finish(self, session: SectionDraft) -> MediaDescription:
+
+class OwnDraft:
+    """What the lines say that belong to one session alone: addresses, credentials, sources."""
+
+    __slots__ = (
+        "address", "candidates", "fingerprints", "inits", "msids", "pwd", "sctp_port", "sources",
+        "tls_id", "ufrag",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.ufrag = ""
+        self.pwd = ""
+        self.fingerprints: list[tuple[str, str]] = []
+        self.tls_id: str | None = None
+        self.candidates: list[str] = []
+        self.sources: dict[int, Source] = {}
+        self.msids: list[str] = []
+        self.sctp_port: int | None = None
+        self.inits: list[str] = []
+
+
+class Section(NamedTuple):
+    """All that a section says; `port` is that of its m= line."""
+
+    port: int
+    form: Form
+    own: OwnDraft
+
+    def transport(self, session: Section) -> TransportDescription:
+        """Return ICE and DTLS; what the section does not say is the session's (RFC 8839, 8842)."""
+        form, own, above, base = self.form, self.own, session.form, session.own
+        own_ice = bool(own.ufrag or own.pwd)
+        options = form.ice_options
+        if above.ice_options:
+            options = merge_ice_options(above.ice_options, options)
+        return TransportDescription(
+            own.ufrag if own_ice else base.ufrag,
+            own.pwd if own_ice else base.pwd,
+            options,
+            tuple(own.fingerprints or base.fingerprints),
+            form.setup or above.setup,
+            own.tls_id if own.tls_id is not None else base.tls_id,
+            tuple(own.candidates),
+            form.end_of_candidates or above.end_of_candidates,
+        )
+
+    def sctp(self) -> SctpDescription:
+        """Return the data-channel half; the older form names its port in the m= line."""
+        form, port = self.form, self.own.sctp_port
+        if form.protocol == "DTLS/SCTP":
+            first = form.formats[0]
+            named = number(first, 65535) if first.isdecimal() else form.mapped_port
+            port = DEFAULT_SCTP_PORT if named is None else named
+        init, fault = decode_sctp_init(self.own.inits)
+        return SctpDescription(port, form.max_message_size, init, fault)
+
+    def finish(self, session: Section) -> MediaDescription:
         """Return the value, with what the session level says for all sections."""
-        transport = self.transport.finish(session.transport)
-        address = self.address or session.address or "0.0.0.0"
-        if self.is_data:
-            sctp = self.sctp.finish(self.formats, legacy=self.protocol == "DTLS/SCTP")
+        form, own, above = self.form, self.own, session.form
+        transport = self.transport(session)
+        address = own.address or session.own.address or "0.0.0.0"
+        if form.is_data:
             return MediaDescription(
-                self.kind, self.port, self.protocol, self.formats, self.mid,
-                address=address, bundle_only=self.bundle_only, transport=transport, sctp=sctp,
+                form.kind, self.port, form.protocol, form.formats, form.mid,
+                address=address, bundle_only=form.bundle_only, transport=transport,
+                sctp=self.sctp(),
             )  # fmt: skip
-        rtp = self.rtp
-        refused = self.port == 0 and not self.bundle_only
+        refused = self.port == 0 and not form.bundle_only
         return MediaDescription(
-            self.kind,
+            form.kind,
             self.port,
-            self.protocol,
-            self.formats,
-            self.mid,
-            self.direction or session.direction or Direction.SENDRECV,
+            form.protocol,
+            form.formats,
+            form.mid,
+            form.direction or above.direction or Direction.SENDRECV,
             address,
-            self.bundle_only,
+            form.bundle_only,
             transport,
-            () if refused or "RTP/" not in self.protocol else rtp.codecs(self.formats),
-            (*session.rtp.extensions, *rtp.extensions),
-            rtp.allow_mixed or session.rtp.allow_mixed,
-            tuple(rtp.sources.values()),
-            tuple(rtp.msids),
-            rtp.mux or rtp.mux_only or session.rtp.mux,
-            rtp.mux_only,
-            rtp.rsize,
-            rtp.ptime_ms,
-            rtp.maxptime_ms,
+            () if refused else form.codecs,
+            above.extensions + form.extensions,
+            form.allow_mixed or above.allow_mixed,
+            tuple(own.sources.values()),
+            tuple(own.msids),
+            form.mux or form.mux_only or above.mux,
+            form.mux_only,
+            form.rsize,
+            form.ptime_ms,
+            form.maxptime_ms,
         )

@@ -9,7 +9,7 @@ Attributes of the session level that count for sections are copied into each of 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from warp.names import Name
 from warp.sdp.extensions import SctpInitFault
@@ -77,8 +77,7 @@ class Setup(Name):
         return Setup.ACTIVE if self is Setup.PASSIVE else self
 
 
-@dataclass(frozen=True, slots=True)
-class Codec:
+class Codec(NamedTuple):
     """One payload format: rtpmap, fmtp and rtcp-fb of a payload type."""
 
     payload_type: int
@@ -99,8 +98,7 @@ class Codec:
         return {name.strip().lower(): value.strip() for name, _, value in pairs}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderExtension:
+class HeaderExtension(NamedTuple):
     """One RTP header extension (RFC 8285 section 8)."""
 
     id: int
@@ -108,8 +106,7 @@ class HeaderExtension:
     direction: Direction | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(NamedTuple):
     """One announced RTP source (RFC 5576 section 4.1)."""
 
     ssrc: int

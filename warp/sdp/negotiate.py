@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warp.sdp.codecs import can_talk
+from warp.sdp.codecs import can_talk, shared_codecs
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.model import (
     Codec,
@@ -237,15 +237,13 @@ def _transport(
 
 
 def _audio(index: int, ours: MediaDescription, theirs: MediaDescription) -> AudioParameters:
-    own = {codec.key for codec in ours.codecs}
-    their = {codec.key for codec in theirs.codecs}
     known = {ext.uri for ext in ours.extensions}
     return AudioParameters(
         mid=ours.mid,
         index=index,
         direction=ours.direction.within(theirs.direction.reversed()),
-        send_codecs=tuple([c for c in theirs.codecs if c.key in own]),
-        receive_codecs=tuple([c for c in ours.codecs if c.key in their]),
+        send_codecs=shared_codecs(theirs.codecs, ours.codecs),
+        receive_codecs=shared_codecs(ours.codecs, theirs.codecs),
         extensions=tuple([ext for ext in theirs.extensions if ext.uri in known]),
         remote_sources=theirs.sources,
         remote_msids=theirs.msids,

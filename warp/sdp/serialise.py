@@ -5,12 +5,19 @@ Called by `str(SessionDescription)`. Writes only what the model holds.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from warp.sdp.extensions import encode_sctp_init
 
 if TYPE_CHECKING:
-    from warp.sdp.model import MediaDescription, SessionDescription, TransportDescription
+    from warp.sdp.model import (
+        Codec,
+        HeaderExtension,
+        MediaDescription,
+        SessionDescription,
+        TransportDescription,
+    )
 
 
 def description_text(description: SessionDescription) -> str:
@@ -41,7 +48,7 @@ def _media_lines(media: MediaDescription, lines: list[str]) -> None:
     if media.mid is not None:
         lines.append("a=mid:" + media.mid)
     if media.sctp is None:
-        lines.append("a=" + media.direction.value)
+        lines.append("a=" + media.direction.text)
         _rtp_lines(media, lines)
     else:
         _sctp_lines(media, lines)
@@ -61,15 +68,13 @@ def _transport_lines(transport: TransportDescription, lines: list[str]) -> None:
     if transport.tls_id is not None:
         lines.append("a=tls-id:" + transport.tls_id)
     if transport.setup is not None:
-        lines.append("a=setup:" + transport.setup.value)
+        lines.append("a=setup:" + transport.setup.text)
 
 
 def _rtp_lines(media: MediaDescription, lines: list[str]) -> None:
     if media.extmap_allow_mixed:
         lines.append("a=extmap-allow-mixed")
-    for ext in media.extensions:
-        way = f"/{ext.direction.value}" if ext.direction is not None else ""
-        lines.append(f"a=extmap:{ext.id}{way} {ext.uri}")
+    lines += _extension_lines(media.extensions)
     lines += ["a=msid:" + msid for msid in media.msids]
     if media.rtcp_mux:
         lines.append("a=rtcp-mux")
@@ -77,13 +82,7 @@ def _rtp_lines(media: MediaDescription, lines: list[str]) -> None:
         lines.append("a=rtcp-mux-only")
     if media.rtcp_rsize:
         lines.append("a=rtcp-rsize")
-    for codec in media.codecs:
-        number = codec.payload_type
-        channels = f"/{codec.channels}" if codec.channels != 1 else ""
-        lines.append(f"a=rtpmap:{number} {codec.name}/{codec.clock_rate}{channels}")
-        lines += [f"a=rtcp-fb:{number} {feedback}" for feedback in codec.feedback]
-        if codec.fmtp:
-            lines.append(f"a=fmtp:{number} {codec.fmtp}")
+    lines += _codec_lines(media.codecs)
     if media.ptime_ms is not None:
         lines.append(f"a=ptime:{media.ptime_ms}")
     if media.maxptime_ms is not None:
@@ -92,6 +91,31 @@ def _rtp_lines(media: MediaDescription, lines: list[str]) -> None:
         lines.append(f"a=ssrc:{source.ssrc} cname:{source.cname}")
         if source.msid:
             lines.append(f"a=ssrc:{source.ssrc} msid:{source.msid}")
+
+
+# the same two lists stand in the descriptions of every session
+
+
+@lru_cache(maxsize=32)
+def _extension_lines(extensions: tuple[HeaderExtension, ...]) -> tuple[str, ...]:
+    lines = []
+    for ext in extensions:
+        way = f"/{ext.direction.text}" if ext.direction is not None else ""
+        lines.append(f"a=extmap:{ext.id}{way} {ext.uri}")
+    return tuple(lines)
+
+
+@lru_cache(maxsize=32)
+def _codec_lines(codecs: tuple[Codec, ...]) -> tuple[str, ...]:
+    lines = []
+    for codec in codecs:
+        number = codec.payload_type
+        channels = f"/{codec.channels}" if codec.channels != 1 else ""
+        lines.append(f"a=rtpmap:{number} {codec.name}/{codec.clock_rate}{channels}")
+        lines += [f"a=rtcp-fb:{number} {feedback}" for feedback in codec.feedback]
+        if codec.fmtp:
+            lines.append(f"a=fmtp:{number} {codec.fmtp}")
+    return tuple(lines)
 
 
 def _sctp_lines(media: MediaDescription, lines: list[str]) -> None:

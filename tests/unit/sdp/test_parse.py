@@ -224,3 +224,38 @@ def test_ignored_lines_do_no_harm() -> None:
 def test_fractional_ptime_is_legal() -> None:
     section = one("a=ptime:20.5\r\na=maxptime:60\r\n")
     assert (section.ptime_ms, section.maxptime_ms) == (20, 60)
+
+
+def test_sections_that_are_alike_keep_what_is_their_own() -> None:
+    common = "a=mid:a\r\na=sendonly\r\na=rtpmap:111 opus/48000/2\r\na=rtcp-mux\r\n"
+    own = "a=ice-ufrag:user{n}\r\na=candidate:{n} x\r\na=ssrc:{n} cname:c{n}\r\na=msid:m{n}\r\n"
+    texts = [
+        HEAD + f"m=audio {4000 + n} UDP/TLS/RTP/SAVPF 111\r\nc=IN IP4 10.0.0.{n}\r\n"
+        + own.format(n=n) + common for n in (1, 2)
+    ]  # fmt: skip
+    for n, text in enumerate(texts + texts, 1):
+        n = (n - 1) % 2 + 1
+        section = parse_description(text).media[0]
+        assert (section.port, section.address) == (4000 + n, f"10.0.0.{n}")
+        assert section.transport.ufrag == f"user{n}"
+        assert section.transport.candidates == (f"candidate:{n} x",)
+        assert section.sources == (Source(n, f"c{n}"),)
+        assert section.msids == (f"m{n}",)
+        assert section.codecs == (Codec(111, "opus", 48000, 2),)
+        assert (section.mid, section.direction) == ("a", Direction.SENDONLY)
+
+
+def test_the_first_bad_line_is_named_whatever_sort_it_is() -> None:
+    bad_own, bad_common = "a=ice-ufrag:x\r\n", "a=ptime:x\r\n"
+    assert fails(HEAD + AUDIO + bad_own + bad_common) == (SdpRule.ICE_UFRAG, 6)
+    assert fails(HEAD + AUDIO + bad_common + bad_own) == (SdpRule.NUMBER, 6)
+    assert fails(HEAD + AUDIO + DATA + bad_common) == (SdpRule.NUMBER, 7)
+    assert fails(HEAD + bad_common + bad_own) == (SdpRule.NUMBER, 5)
+
+
+def test_names_that_only_begin_like_those_of_a_session() -> None:
+    lines = "a=ice-pacing:50\r\na=ssrc-group:FID 1 2\r\na=msid-semantic:WMS *\r\n"
+    section = one(lines + "a=candidates:none\r\n")
+    assert section.sources == section.msids == section.transport.candidates == ()
+    for line, rule in (("a=msid", SdpRule.MSID), ("a=ssrc", SdpRule.SSRC)):
+        assert fails(HEAD + AUDIO + line + "\r\n") == (rule, 6)
