@@ -22,7 +22,7 @@ class Name(enum.Enum):
         self.text = text
 
 
-class Tally(dict[_Reason, int]):
+class Counts(dict[_Reason, int]):
     """How often each reason occurred; 0 for those that never did.
 
     `collections.Counter` does more and takes ten times as long to make; every session has several.

@@ -10,7 +10,7 @@ from typing import Any
 from warp.contract import Event
 from warp.dtls.config import MIN_MTU, DtlsConfig, DtlsRole
 from warp.dtls.records import DtlsDiscard
-from warp.names import Name, Tally
+from warp.names import Counts, Name
 from warp.timers import TimerTable
 from warp.trace import Trace
 
@@ -82,7 +82,7 @@ class Context:
         self.timers: TimerTable[DtlsTimer] = TimerTable()
         self.events: list[Event] = []
         self.outbox = Outbox()
-        self.discards: Tally[DtlsDiscard] = Tally()
+        self.discards: Counts[DtlsDiscard] = Counts()
         self.rto_s = config.initial_rto_s
         self.mtu = config.mtu
         self.suspended = False  # no retransmission timer: something else repeats for us

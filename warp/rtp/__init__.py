@@ -32,7 +32,7 @@ from warp.rtp.red import RedBlock, build_red, parse_red
 from warp.rtp.router import RtpRouter
 from warp.rtp.rtcp import RtcpDiscard, build_rtcp, parse_rtcp
 from warp.rtp.sender import AudioSender, SenderStats
-from warp.rtp.session import RtpSession
+from warp.rtp.session import RtpSession, draw_cname
 from warp.rtp.telephone_event import TelephoneEvent, parse_telephone_event
 
 __all__ = [
@@ -67,6 +67,7 @@ __all__ = [
     "build_extensions",
     "build_red",
     "build_rtcp",
+    "draw_cname",
     "has_fec",
     "has_voice",
     "is_dtx",

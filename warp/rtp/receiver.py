@@ -9,10 +9,9 @@ RFC 4585; redundancy RFC 2198; digits RFC 4733. `router` and `session` are the c
 
 from __future__ import annotations
 
-from collections import Counter
-
 from warp.contract import Event
 from warp.errors import Discard
+from warp.names import Counts
 from warp.rtp.config import PayloadKind, ReceiverConfig
 from warp.rtp.events import SourceBegan, SourceEnded
 from warp.rtp.frame import AudioFrame
@@ -54,7 +53,7 @@ class AudioReceiver:
         self.config = config = config or ReceiverConfig()
         self.ssrc: int | None = None
         """The source that is heard; None before its first packet and after its BYE."""
-        self.discards: Counter[RtpDiscard] = Counter()
+        self.discards: Counts[RtpDiscard] = Counts()
         self._rate = config.clock_rate
         self._trace = trace
         self._frames: list[AudioFrame] = []

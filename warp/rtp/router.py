@@ -12,10 +12,10 @@ comparison with the shape of its last packet (`learn_layout`).
 from __future__ import annotations
 
 import struct
-from collections import Counter
 from typing import Final
 
 from warp.errors import Discard, InvalidConfig
+from warp.names import Counts
 from warp.rtp.header_extensions import ExtensionMap, learn_layout, parse_extensions
 from warp.rtp.packet import HEADER, HEADER_LENGTH, RtpDiscard, payload_bounds
 from warp.rtp.receiver import AudioReceiver
@@ -59,7 +59,7 @@ class RtpRouter:
         """SSRCs that we send with; the peer may not use them (RFC 3550 section 8.2)."""
         self.collision: int | None = None
         """One of ours that the peer used all the same; whoever acts on it sets it to None."""
-        self.discards: Counter[RtpDiscard] = Counter()
+        self.discards: Counts[RtpDiscard] = Counts()
         self.feedback = FeedbackLog() if extensions.transport_cc else None
 
     def add_receiver(self, receiver: AudioReceiver) -> None:

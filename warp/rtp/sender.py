@@ -12,15 +12,18 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 from warp.entropy import Entropy, random_u32
 from warp.errors import InvalidConfig, MessageTooLarge
 from warp.rtp.config import SenderConfig
-from warp.rtp.header_extensions import build_extensions
+from warp.rtp.header_extensions import ExtensionMap, build_extensions
 from warp.rtp.media_time import ntp_from_wall, ntp_middle, round_trip
 from warp.rtp.packet import HEADER
 from warp.rtp.rtcp import ReportBlock, SenderReport
+
+_STARTS = struct.Struct("!II")  # sequence number, timestamp
 
 
 class SenderStats(NamedTuple):
@@ -43,6 +46,31 @@ class LeveledHeader(NamedTuple):
     after: bytes
 
 
+class Headers(NamedTuple):
+    """The extension blocks of a sender: without, and (if negotiated) with an audio level."""
+
+    plain: bytes
+    leveled: LeveledHeader | None
+
+
+@lru_cache(maxsize=32)
+def _headers(ids: ExtensionMap, mid: str) -> Headers:
+    """Lay out the blocks. Raises `InvalidConfig` for a mid that cannot be sent."""
+    constant: dict[int, bytes] = {}
+    if ids.mid and mid:
+        if len(mid) > 255 or not mid.isascii():
+            raise InvalidConfig("a mid is a token of at most 255 characters (RFC 8843)")
+        constant[ids.mid] = mid.encode("ascii")
+    plain = _block(constant) if constant else b""
+    if not ids.audio_level:
+        return Headers(plain, None)
+    block = _block({ids.audio_level: b"\x7f", **constant})
+    # the level is the first element: behind the block's header and its own
+    at = 5 if block[0] == 0xBE else 6
+    header = struct.Struct(f"{HEADER.format}{at}sB{len(block) - at - 1}s")
+    return Headers(plain, LeveledHeader(header, block[:at], block[at + 1 :]))
+
+
 class AudioSender:
     """Numbers, stamps and remembers the packets of one source."""
 
@@ -63,15 +91,20 @@ class AudioSender:
         "ssrc",
     )
 
-    def __init__(self, config: SenderConfig | None = None, *, entropy: Entropy) -> None:
+    def __init__(
+        self, config: SenderConfig | None = None, *, entropy: Entropy, ssrc: int | None = None
+    ) -> None:
+        """Begin a source; `ssrc` outweighs the configuration's, and without either one is drawn."""
         self.config = config = config or SenderConfig()
-        self.ssrc = config.ssrc if config.ssrc is not None else random_u32(entropy, nonzero=True)
+        if ssrc is None:
+            ssrc = config.ssrc if config.ssrc is not None else random_u32(entropy, nonzero=True)
+        self.ssrc = ssrc
         # RFC 3550 section 5.1: both start at random; the sequence in the lower half, so that no
         # roll-over can be missed before the peer has heard us (RFC 3711 section 3.3.1)
-        self._first_sequence = random_u32(entropy) & 0x7FFF
+        first, self._offset = _STARTS.unpack(entropy.random_bytes(_STARTS.size))
+        self._first_sequence = first & 0x7FFF
         self._sequence = self._first_sequence
         """Of the next packet; counts on beyond 16 bits."""
-        self._offset = random_u32(entropy)
         self._timestamp = 0
         self._last_sent_at = 0.0
         self._octets = 0
@@ -209,21 +242,8 @@ class AudioSender:
         self._history.append(packet)
 
     def _prepare(self, mid: str) -> None:
-        """Lay out the extension blocks: without and with an audio level."""
-        ids = self.config.extensions
-        constant: dict[int, bytes] = {}
-        if ids.mid and mid:
-            if len(mid) > 255 or not mid.isascii():
-                raise InvalidConfig("a mid is a token of at most 255 characters (RFC 8843)")
-            constant[ids.mid] = mid.encode("ascii")
-        self._block = _block(constant) if constant else b""
-        self._leveled = None
-        if ids.audio_level:
-            block = _block({ids.audio_level: b"\x7f", **constant})
-            # the level is the first element: behind the block's header and its own
-            at = 5 if block[0] == 0xBE else 6
-            header = struct.Struct(f"{HEADER.format}{at}sB{len(block) - at - 1}s")
-            self._leveled = LeveledHeader(header, block[:at], block[at + 1 :])
+        """Take the extension blocks for this mid."""
+        self._block, self._leveled = _headers(self.config.extensions, mid)
 
 
 def _block(elements: dict[int, bytes]) -> bytes:

@@ -10,13 +10,13 @@ SRTP treats them apart (RFC 5761 section 4 tells them from each other on the wir
 
 from __future__ import annotations
 
-import base64
-from collections import Counter
+import binascii
 from collections.abc import Sequence
 
 from warp.contract import Event
 from warp.entropy import Entropy, random_u32
 from warp.errors import Discard, InvalidConfig
+from warp.names import Counts
 from warp.rtp.config import ReceiverConfig, SenderConfig, SessionConfig
 from warp.rtp.events import FeedbackReceived
 from warp.rtp.receiver import AudioReceiver
@@ -46,6 +46,11 @@ _RECENT_S = 10.0
 _RTT_GAIN = 0.25
 
 
+def draw_cname(entropy: Entropy) -> str:
+    """Return a CNAME for one session: 96 random bits (RFC 7022 section 4.2)."""
+    return binascii.b2a_base64(entropy.random_bytes(12), newline=False).decode("ascii")
+
+
 class RtpSession:
     """Media of one transport. Verbs come in two kinds: `..._rtp...` and `..._rtcp...`."""
 
@@ -66,24 +71,29 @@ class RtpSession:
     )
 
     def __init__(
-        self, config: SessionConfig | None = None, *, entropy: Entropy, trace: Trace | None = None
+        self,
+        config: SessionConfig | None = None,
+        *,
+        entropy: Entropy,
+        trace: Trace | None = None,
+        cname: str | None = None,
     ) -> None:
+        """Make the media of one transport; without a `cname` one is drawn."""
         self.config = config = config or SessionConfig()
         self._entropy = entropy
         self._trace = trace
         self._events: list[Event] = []
         self._resend: list[bytes] = []
         self._reports: list[bytes] = []
-        self._reporter = random_u32(entropy, nonzero=True)
-        """The SSRC that speaks in RTCP while there is no sender."""
+        self._reporter = 0
+        """The SSRC that speaks in RTCP while there is no sender; 0 until one is needed."""
         self._schedule = RtcpSchedule(config.report_interval_s, entropy=entropy)
         self.router = RtpRouter(config.extensions, max_sources=config.max_sources)
         self.senders: list[AudioSender] = []
         self.rtt_s: float | None = None
         """Smoothed round trip of reports; None until the peer has echoed one."""
-        self.discards: Counter[RtcpDiscard] = Counter()
-        # RFC 7022 section 4.2: 96 random bits, new for every session
-        self.cname = base64.b64encode(entropy.random_bytes(12)).decode("ascii")
+        self.discards: Counts[RtcpDiscard] = Counts()
+        self.cname = draw_cname(entropy) if cname is None else cname
 
     def add_receiver(self, config: ReceiverConfig) -> AudioReceiver:
         """Add a media section that we hear. Raises `InvalidConfig` when its mid is taken."""
@@ -91,9 +101,9 @@ class RtpSession:
         self.router.add_receiver(receiver)
         return receiver
 
-    def add_sender(self, config: SenderConfig) -> AudioSender:
+    def add_sender(self, config: SenderConfig, *, ssrc: int | None = None) -> AudioSender:
         """Add a media section that we speak on. Raises `InvalidConfig` when its SSRC is taken."""
-        sender = AudioSender(config, entropy=self._entropy)
+        sender = AudioSender(config, entropy=self._entropy, ssrc=ssrc)
         if sender.ssrc in self.router.own_sources:
             raise InvalidConfig(f"SSRC {sender.ssrc} has a sender already")
         self.senders.append(sender)
@@ -236,9 +246,16 @@ class RtpSession:
             self._queue(self._report(now))
             self._schedule.restart(now)
 
+    def feedback_received(self) -> list[Event]:
+        """Drain what the peer told of transport-wide arrivals; a part of `events`."""
+        out = self._events
+        if out:
+            self._events = []
+        return out
+
     def events(self) -> list[Event]:
         """Drain what has happened in the session and in its receivers, in order of section."""
-        out, self._events = self._events, []
+        out = [*self.feedback_received()]
         for receiver in self.router.receivers():
             out += receiver.events()
         return out
@@ -296,7 +313,11 @@ class RtpSession:
 
     @property
     def _own_ssrc(self) -> int:
-        return self.senders[0].ssrc if self.senders else self._reporter
+        if self.senders:
+            return self.senders[0].ssrc
+        if not self._reporter:
+            self._reporter = random_u32(self._entropy, nonzero=True)
+        return self._reporter
 
     def _heard_ssrc(self) -> int:
         """Transport-wide feedback names any media source (draft-holmer section 3.1)."""

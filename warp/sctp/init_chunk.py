@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
 
 from warp.entropy import Entropy, random_u32
 from warp.errors import Discard
@@ -28,6 +29,8 @@ MAX_SNAP_INIT_BYTES: Final = 2048
 _DTLS_DETECTS_ERRORS: Final = (1).to_bytes(4, "big")
 _FIXED: Final = struct.Struct("!IIHHI")
 _STOP, _REPORT = 0x8000, 0x4000
+_Parameters: TypeAlias = tuple[tuple[int, bytes], ...]
+_REMEMBERED: Final = 32
 
 
 class Capabilities(NamedTuple):
@@ -64,7 +67,7 @@ class InitChunk:
             self.outbound_streams,
             self.inbound_streams,
             self.initial_tsn,
-        ) + encode_parameters(self.parameters)
+        ) + _encoded(self.parameters)
         return CHUNK.pack(kind, 0, len(body) + 4) + body
 
     def parameter(self, kind: int) -> bytes | None:
@@ -74,25 +77,45 @@ class InitChunk:
     @property
     def capabilities(self) -> Capabilities:
         """What this side announces. Partial reliability may be announced in either place."""
-        extensions = self.parameter(ParameterType.SUPPORTED_EXTENSIONS) or b""
-        announced = self.parameter(ParameterType.FORWARD_TSN_SUPPORTED) is not None
-        return Capabilities(
-            partial_reliability=announced or ChunkType.FORWARD_TSN in extensions,
-            reconfig=ChunkType.RE_CONFIG in extensions,
-            interleaving=ChunkType.I_DATA in extensions and ChunkType.I_FORWARD_TSN in extensions,
-            zero_checksum=self.parameter(ParameterType.ZERO_CHECKSUM) == _DTLS_DETECTS_ERRORS,
-        )
+        return _capabilities(self.parameters)
+
+
+# The features of an INIT are those of its implementation, so that they are the same few in every
+# session; only tags and TSNs differ.
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _encoded(parameters: _Parameters) -> bytes:
+    return encode_parameters(parameters)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _capabilities(parameters: _Parameters) -> Capabilities:
+    values = dict(reversed(parameters))  # of several of one type the first counts
+    extensions = values.get(ParameterType.SUPPORTED_EXTENSIONS, b"")
+    announced = ParameterType.FORWARD_TSN_SUPPORTED in values
+    return Capabilities(
+        partial_reliability=announced or ChunkType.FORWARD_TSN in extensions,
+        reconfig=ChunkType.RE_CONFIG in extensions,
+        interleaving=ChunkType.I_DATA in extensions and ChunkType.I_FORWARD_TSN in extensions,
+        zero_checksum=values.get(ParameterType.ZERO_CHECKSUM) == _DTLS_DETECTS_ERRORS,
+    )
+
+
+@lru_cache(maxsize=4)
+def _local_parameters(interleaving: bool, zero_checksum: bool) -> _Parameters:
+    extensions = [ChunkType.RE_CONFIG, ChunkType.FORWARD_TSN]
+    if interleaving:
+        extensions += [ChunkType.I_DATA, ChunkType.I_FORWARD_TSN]
+    parameters: list[tuple[int, bytes]] = [(ParameterType.FORWARD_TSN_SUPPORTED, b"")]
+    if zero_checksum:
+        parameters.append((ParameterType.ZERO_CHECKSUM, _DTLS_DETECTS_ERRORS))
+    parameters.append((ParameterType.SUPPORTED_EXTENSIONS, bytes(extensions)))
+    return tuple(parameters)
 
 
 def local_init(config: SctpConfig, entropy: Entropy) -> InitChunk:
     """Return a fresh INIT with our features; tag and TSN are unpredictable and never 0."""
-    extensions = [ChunkType.RE_CONFIG, ChunkType.FORWARD_TSN]
-    if config.interleaving:
-        extensions += [ChunkType.I_DATA, ChunkType.I_FORWARD_TSN]
-    parameters: list[tuple[int, bytes]] = [(ParameterType.FORWARD_TSN_SUPPORTED, b"")]
-    if config.zero_checksum:
-        parameters.append((ParameterType.ZERO_CHECKSUM, _DTLS_DETECTS_ERRORS))
-    parameters.append((ParameterType.SUPPORTED_EXTENSIONS, bytes(extensions)))
     return InitChunk(
         initiate_tag=random_u32(entropy, nonzero=True),
         a_rwnd=config.a_rwnd,
@@ -100,7 +123,7 @@ def local_init(config: SctpConfig, entropy: Entropy) -> InitChunk:
         inbound_streams=config.inbound_streams,
         # 0 is legal (RFC 9260 section 3.3.2), yet some peers refuse it in a description
         initial_tsn=random_u32(entropy, nonzero=True),
-        parameters=tuple(parameters),
+        parameters=_local_parameters(config.interleaving, config.zero_checksum),
     )
 
 
@@ -139,9 +162,16 @@ def parse_init_body(body: bytes, *, strict: bool = False) -> InitChunk:
         raise Discard(SctpDiscard.INVALID_INIT, f"a_rwnd {a_rwnd}")
     if outbound == 0 or inbound == 0:
         raise Discard(SctpDiscard.INVALID_INIT, "no streams")
+    known, unrecognized = _split_parameters(body[_FIXED.size :], strict)
+    return InitChunk(tag, a_rwnd, outbound, inbound, tsn, known, unrecognized)
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _split_parameters(data: bytes, strict: bool) -> tuple[_Parameters, tuple[bytes, ...]]:
+    """Return the parameters that we know, and those to be reported back. Raises Discard."""
     known: list[tuple[int, bytes]] = []
     unrecognized: list[bytes] = []
-    for kind, value in parse_parameters(body, _FIXED.size):
+    for kind, value in parse_parameters(data):
         if kind in KNOWN_PARAMETERS:
             known.append((kind, value))
             continue
@@ -152,4 +182,4 @@ def parse_init_body(body: bytes, *, strict: bool = False) -> InitChunk:
         if strict:
             raise Discard(SctpDiscard.INVALID_INIT, f"unknown parameter {kind:#06x}")
         break
-    return InitChunk(tag, a_rwnd, outbound, inbound, tsn, tuple(known), tuple(unrecognized))
+    return tuple(known), tuple(unrecognized)

@@ -7,6 +7,7 @@ handshake, which end in the same agreement.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import and_
 
 from warp.sctp.init_chunk import Capabilities, InitChunk
 
@@ -37,7 +38,7 @@ def agree(local: InitChunk, remote: InitChunk) -> Agreement:
         peer_rwnd=remote.a_rwnd,
         outbound_streams=min(local.outbound_streams, remote.inbound_streams),
         inbound_streams=min(local.inbound_streams, remote.outbound_streams),
-        shared=Capabilities(*(a and b for a, b in zip(ours, theirs, strict=True))),
+        shared=Capabilities(*map(and_, ours, theirs)),
     )
 
 

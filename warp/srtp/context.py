@@ -7,6 +7,7 @@ through it. Two libsrtp sessions, one a direction, because libsrtp keeps one tem
 from __future__ import annotations
 
 import enum
+from functools import lru_cache
 
 from pylibsrtp import Error, Policy, Session
 
@@ -47,10 +48,15 @@ _REASONS = {
 }
 
 
-class SrtpContext:
-    """Both directions of one connection's media protection."""
+_DEFAULT_CONFIG = SrtpConfig()
 
-    __slots__ = ("_inbound", "_max_sources", "_outbound", "_sources", "profile")
+
+class SrtpContext:
+    """Both directions of one connection's media protection; each is opened by its first packet."""
+
+    __slots__ = (
+        "_config", "_inbound", "_our_key", "_outbound", "_sources", "_their_key", "profile",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -64,14 +70,25 @@ class SrtpContext:
         Raises `InvalidConfig` when the keying material does not fit the profile, or when this
         build of libsrtp lacks the profile.
         """
-        config = config or SrtpConfig()
+        _check_profile(profile)
         keys = split_keying_material(profile, keying_material)
-        ours, theirs = keys if is_client else (keys.server, keys.client)
         self.profile = profile
-        self._outbound = _session(profile, ours, Policy.SSRC_ANY_OUTBOUND, config)
-        self._inbound = _session(profile, theirs, Policy.SSRC_ANY_INBOUND, config)
+        self._config = config or _DEFAULT_CONFIG
+        self._our_key, self._their_key = keys if is_client else (keys.server, keys.client)
+        # each costs several kilobytes, and a direction may long be silent
+        self._outbound: Session | None = None
+        self._inbound: Session | None = None
         self._sources: set[bytes] = set()
-        self._max_sources = config.max_sources
+
+    def _open_outbound(self) -> Session:
+        session = _session(self.profile, self._our_key, Policy.SSRC_ANY_OUTBOUND, self._config)
+        self._outbound, self._our_key = session, b""
+        return session
+
+    def _open_inbound(self) -> Session:
+        session = _session(self.profile, self._their_key, Policy.SSRC_ANY_INBOUND, self._config)
+        self._inbound, self._their_key = session, b""
+        return session
 
     def protect_rtp(self, packet: bytes) -> bytes:
         """Return the SRTP packet for an RTP packet; the same packet may be protected again.
@@ -79,14 +96,14 @@ class SrtpContext:
         Raises `MessageTooLarge` when the packet exceeds what libsrtp's buffer takes.
         """
         try:
-            return self._outbound.protect(packet)
+            return (self._outbound or self._open_outbound()).protect(packet)
         except (Error, ValueError) as error:
             raise _refused(error) from None
 
     def protect_rtcp(self, packet: bytes) -> bytes:
         """Return the SRTCP packet for a compound RTCP packet. Raises as `protect_rtp`."""
         try:
-            return self._outbound.protect_rtcp(packet)
+            return (self._outbound or self._open_outbound()).protect_rtcp(packet)
         except (Error, ValueError) as error:
             raise _refused(error) from None
 
@@ -96,7 +113,7 @@ class SrtpContext:
         if source not in self._sources:
             self._check_room()
         try:
-            plain = self._inbound.unprotect(packet)
+            plain = (self._inbound or self._open_inbound()).unprotect(packet)
         except (Error, ValueError) as error:
             raise _discarded(error) from None
         self._sources.add(source)
@@ -108,7 +125,7 @@ class SrtpContext:
         if source not in self._sources:
             self._check_room()
         try:
-            plain = self._inbound.unprotect_rtcp(packet)
+            plain = (self._inbound or self._open_inbound()).unprotect_rtcp(packet)
         except (Error, ValueError) as error:
             raise _discarded(error) from None
         self._sources.add(source)
@@ -117,8 +134,15 @@ class SrtpContext:
     def _check_room(self) -> None:
         # libsrtp opens a stream for every SSRC that authenticates and never closes one; closing
         # one ourselves would forget its replay window (RFC 3711 section 3.3.2)
-        if len(self._sources) >= self._max_sources:
+        if len(self._sources) >= self._config.max_sources:
             raise Discard(SrtpDiscard.TOO_MANY_SOURCES)
+
+
+@lru_cache(maxsize=len(SrtpProfile))
+def _check_profile(profile: SrtpProfile) -> None:
+    """Raise `InvalidConfig` when this build of libsrtp lacks the profile."""
+    key = bytes(profile.key_length + profile.salt_length)
+    _session(profile, key, Policy.SSRC_ANY_INBOUND, _DEFAULT_CONFIG)
 
 
 def _session(profile: SrtpProfile, key: bytes, kind: int, config: SrtpConfig) -> Session:
