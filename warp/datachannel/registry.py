@@ -11,7 +11,6 @@ The registry speaks the verbs of `LayerEndpoint` for the association that it is 
 from __future__ import annotations
 
 import enum
-from collections import Counter
 
 from warp.contract import Event
 from warp.datachannel.channel import Channel, ChannelInput, ChannelState, Reset
@@ -38,7 +37,7 @@ from warp.errors import (
     UnknownChannel,
     WarpError,
 )
-from warp.names import Name
+from warp.names import Counts, Name
 from warp.sctp import (
     Association,
     Established,
@@ -97,7 +96,7 @@ class ChannelRegistry:
         self.send_limit = 0
         self.set_send_limit(self.config.send_limit)
         self.error: WarpError | None = None
-        self.discards: Counter[enum.Enum] = Counter()
+        self.discards: Counts[enum.Enum] = Counts()
         self._trace = trace
         self._ids = StreamIds(is_dtls_client)
         self._channels: dict[int, Channel] = {}
