@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 PEERS = {
     "aiortc": "pip install 'warp-rtc[peers]'",
+    "wrtc": "pip install 'warp-rtc[peers]'",
 }
 
 settings.register_profile(

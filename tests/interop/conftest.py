@@ -1,4 +1,7 @@
-"""The installed aiortc, kept to loopback, which aioice leaves out of its candidates by itself."""
+"""The real peers that are installed.
+
+aiortc is kept to loopback, which aioice leaves out of its candidates by itself.
+"""
 
 from __future__ import annotations
 
@@ -16,3 +19,9 @@ def aiortc_on_loopback(
     import aioice.ice
 
     monkeypatch.setattr(aioice.ice, "get_host_addresses", lambda use_ipv4, use_ipv6: ["127.0.0.1"])
+
+
+@pytest.fixture
+def libwebrtc(require_peer: Callable[[str], None]) -> None:
+    """Ends the test when the package `wrtc`, libwebrtc for Python, is absent."""
+    require_peer("wrtc")
