@@ -48,6 +48,10 @@ class SeededEntropy:
         return out
 
 
+# each of the 64 stands for four byte values
+_ICE_CHARS = 4 * b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+
 def random_u32(entropy: Entropy, *, nonzero: bool = False) -> int:
     """Return 32 random bits; with `nonzero`, never 0."""
     while True:
@@ -63,5 +67,4 @@ def random_u64(entropy: Entropy) -> int:
 
 def random_text(entropy: Entropy, length: int) -> str:
     """Return `length` ice-chars (RFC 8839 section 5.4: letters, digits, plus, slash)."""
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    return "".join(alphabet[b & 63] for b in entropy.random_bytes(length))
+    return entropy.random_bytes(length).translate(_ICE_CHARS).decode("ascii")

@@ -11,6 +11,13 @@ from typing import Generic, TypeVar
 Reason = TypeVar("Reason", bound=enum.Enum)
 
 
+def earliest(one: float | None, other: float | None) -> float | None:
+    """Return the earlier of two deadlines, of which None is never."""
+    if one is None:
+        return other
+    return one if other is None or one <= other else other
+
+
 class TimerTable(Generic[Reason]):
     """A few armed deadlines (absolute, monotonic seconds), one per reason."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from warp.crypto import Certificate
 from warp.dtls import DtlsRole
@@ -19,7 +20,7 @@ from warp.sdp import (
 from warp.sped import SPED_OPTIONS
 
 # of our own offers; an answer echoes whatever spelling the offer had
-_OFFERED_SPED = SPED_OPTIONS[:2]
+_OPTIONS = ("trickle", *SPED_OPTIONS[:2])
 
 
 def describe(
@@ -37,16 +38,14 @@ def describe(
     if audio is not None:
         media.append(audio)
     if config.data:
-        media.append(
-            LocalData(sctp_port=config.sctp_port, max_message_size=config.max_message_size)
-        )
+        media.append(_data(config.sctp_port, config.max_message_size))
     return LocalDescriptionState(
         transport=LocalTransport(
             ufrag=credentials.ufrag,
             pwd=credentials.pwd,
             fingerprints=(("sha-256", certificate.fingerprint()),),
-            candidates=tuple(str(candidate) for candidate in candidates),
-            ice_options=("trickle", *_OFFERED_SPED) if config.sped else ("trickle",),
+            candidates=tuple([str(candidate) for candidate in candidates]),
+            ice_options=_OPTIONS if config.sped else _OPTIONS[:1],
             answer_options=SPED_OPTIONS if config.sped else (),
             ice_lite=config.lite,
             address=(first.host, first.port) if first is not None else None,
@@ -56,6 +55,11 @@ def describe(
         answer_setup=Setup.PASSIVE if config.passive else Setup.ACTIVE,
         role=_setup(role),
     )
+
+
+@lru_cache(maxsize=16)
+def _data(port: int, max_message_size: int) -> LocalData:
+    return LocalData(sctp_port=port, max_message_size=max_message_size)
 
 
 def _setup(role: DtlsRole | None) -> Setup | None:

@@ -29,7 +29,11 @@ from warp.peer.hold import HoldBuffer
 from warp.peer.rider import DtlsRider
 from warp.peer.states import SendPermission
 from warp.srtp import SrtpContext, SrtpProfile
+from warp.timers import earliest
 from warp.trace import Trace
+
+_PATH_NEWS = (FlowAuthenticated, PairValidated, PairSelected)
+_PROFILES = {int(profile): profile for profile in SrtpProfile}
 
 
 class Transport:
@@ -173,9 +177,8 @@ class Transport:
 
     def get_timer(self) -> float | None:
         """Return the earliest deadline of ICE and DTLS."""
-        dtls = self.dtls.get_timer() if self.dtls is not None else None
-        due = (self.ice.get_timer(), dtls, self.rider.get_timer())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+        due = earliest(self.ice.get_timer(), self.rider.get_timer())
+        return due if self.dtls is None else earliest(due, self.dtls.get_timer())
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
@@ -203,7 +206,7 @@ class Transport:
             if self.dtls is not None:
                 self.dtls.set_rtt(event.rtt_s, now)
             self.milestones.setdefault("pair", now)
-        if isinstance(event, FlowAuthenticated | PairValidated | PairSelected):
+        if isinstance(event, _PATH_NEWS):
             self.flows.remember(event.flow, self.ice.flow)
             if self.dtls is not None and self.ice.is_validated:
                 self.dtls.suspend_timers(False, now)
@@ -236,7 +239,7 @@ class Transport:
         if dtls.srtp_profile is None:
             return False
         self.srtp = SrtpContext(
-            SrtpProfile(dtls.srtp_profile),
+            _PROFILES[dtls.srtp_profile],
             dtls.srtp_keying_material(),
             dtls.role is DtlsRole.CLIENT,
         )
