@@ -13,8 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tests.fuzz.live_call import OTHER, PASSWORDS, STRANGER, LiveCall
 from tests.fuzz.mutation import Script, mutate, mutate_lines, resign
+from tests.scenarios.live_call import OTHER, PASSWORDS, STRANGER, LiveCall
 from tests.scenarios.start import PLAIN, Start
 from warp.errors import InternalError, MessageTooLarge, UsageError
 from warp.peer import ConnectionState, Kind, classify

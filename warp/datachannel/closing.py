@@ -16,6 +16,7 @@ from warp.datachannel.channel import Channel
 from warp.sctp import Association
 
 _MAX_EXPECTED: Final = 1024
+_MAX_REFUSED: Final = 1024
 
 
 class ClosingChannels:
@@ -40,8 +41,11 @@ class ClosingChannels:
         self._deadlines.pop(channel, None)
 
     def refuse(self, stream_id: int, now: float) -> None:
-        """Reset a stream that never became a channel (RFC 8832 section 6)."""
-        if stream_id not in self._refused:
+        """Reset a stream that never became a channel (RFC 8832 section 6).
+
+        A peer that lets so many resets wait for its answer gets no more of them.
+        """
+        if stream_id not in self._refused and len(self._refused) < _MAX_REFUSED:
             self._refused.add(stream_id)
             self.expect_reset(stream_id)
             self._reset(stream_id, now)

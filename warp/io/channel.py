@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 LOW_WATER_BYTES = 256 * 1024
 HIGH_WATER_BYTES = 1024 * 1024
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
+MIN_COST = 64  # bytes that an unread message counts for, an empty one as well
 
 
 class ChannelClosedError(UsageError):
@@ -121,7 +122,7 @@ class Channel:
                 raise StopAsyncIteration
             await self._wait()
         message = self._messages.popleft()
-        self._bytes -= len(message)
+        self._bytes -= max(len(message), MIN_COST)
         return message
 
     def take(self) -> list[str | bytes]:
@@ -141,7 +142,7 @@ class Channel:
 
     def _receive(self, message: str | bytes) -> None:
         self._messages.append(message)
-        self._bytes += len(message)
+        self._bytes += max(len(message), MIN_COST)
         if self._bytes > MAX_QUEUED_BYTES:
             self.close()
         self._wake()

@@ -22,6 +22,11 @@ class Inbox(Generic[T]):
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._closed = False
 
+    @property
+    def unread(self) -> int:
+        """How many items wait for a reader."""
+        return len(self._items)
+
     def __aiter__(self) -> Inbox[T]:
         return self
 

@@ -27,6 +27,7 @@ from warp.peer import (
 )
 from warp.trace import Trace
 
+MAX_UNCLAIMED = 1024  # channels of the peer's that nobody has asked for yet
 Signal = Callable[[str], Awaitable[str]]
 _WAKING = (
     datachannel.ChannelOpened,
@@ -297,9 +298,17 @@ class Session:
             elif isinstance(event, Terminated):
                 self._end(event.error)
             elif isinstance(event, datachannel.ChannelAnnounced):
-                self.channels().put(self._wrap(event.channel))
+                self._announce(self._wrap(event.channel))
             elif isinstance(event, _WAKING):
                 self._wrap(event.channel)._wake()
+
+    def _announce(self, channel: Channel) -> None:
+        """Offer a channel of the peer's to whoever iterates; what nobody wants is closed."""
+        unclaimed = self.channels()
+        if unclaimed.unread < MAX_UNCLAIMED:
+            unclaimed.put(channel)
+        else:
+            channel.close()
 
     def fail(self, error: Exception) -> None:
         """End for a bug of ours, which the driver has reported."""

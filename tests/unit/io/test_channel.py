@@ -11,7 +11,7 @@ from tests.unit.io.support import Call, FakeLoop, open_call, play, turns
 from warp.datachannel import ChannelConfig, ChannelState
 from warp.errors import MessageTooLarge, UsageError
 from warp.io import Channel, ChannelClosedError, ServerConfig
-from warp.io.channel import HIGH_WATER_BYTES, LOW_WATER_BYTES, MAX_QUEUED_BYTES
+from warp.io.channel import HIGH_WATER_BYTES, LOW_WATER_BYTES, MAX_QUEUED_BYTES, MIN_COST
 
 
 class Inner:
@@ -146,6 +146,18 @@ def test_what_nobody_reads_closes_the_channel() -> None:
             made.channel._receive(message)
         assert made.inner.closed_at == []
         made.channel._receive(b"!")
+        assert made.inner.closed_at == [5.0]
+
+    play(story)
+
+
+def test_empty_messages_count_as_well() -> None:
+    async def story() -> None:
+        made = around()
+        for _ in range(MAX_QUEUED_BYTES // MIN_COST):
+            made.channel._receive("")
+        assert made.inner.closed_at == []
+        made.channel._receive("")
         assert made.inner.closed_at == [5.0]
 
     play(story)

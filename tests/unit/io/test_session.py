@@ -11,6 +11,7 @@ import pytest
 from tests.unit.io.support import HOST, LOOPBACKS, OPUS, Call, open_call, play, shifted, turns
 from warp.errors import ConsentLost, HandshakeTimedOut, InternalError, InvalidState, UsageError
 from warp.io import ChannelClosedError, ClientConfig, Session
+from warp.io.session import MAX_UNCLAIMED
 from warp.peer import ConnectionState
 
 Story = Callable[[Call], Awaitable[None]]
@@ -91,6 +92,23 @@ def test_an_abandoned_iteration_over_channels_leaves_no_task() -> None:
         assert asyncio.all_tasks() == before
         made.local.channel("late")
         assert (await anext(made.remote.channels())).label == "late"
+
+    call(story)
+
+
+def test_channels_that_nobody_iterates_over_are_closed() -> None:
+    class Unwanted:
+        closed = 0
+
+        def close(self) -> None:
+            self.closed += 1
+
+    async def story(made: Call) -> None:
+        channel: Any = Unwanted()
+        for _ in range(MAX_UNCLAIMED + 3):
+            made.remote._announce(channel)
+        assert channel.closed == 3
+        assert made.remote.channels().unread == MAX_UNCLAIMED
 
     call(story)
 

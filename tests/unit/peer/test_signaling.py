@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.live_call import LiveCall
+from tests.scenarios.live_call import LiveCall
 from tests.scenarios.start import WARP
 from warp.errors import InvalidState
 
