@@ -14,7 +14,6 @@ from warp.ice.check import CheckRequest, build_error, build_success
 from warp.ice.config import IceRole
 from warp.ice.context import IceContext, IceDiscard
 from warp.ice.generation import Generations
-from warp.ice.pair import PairState
 from warp.stun import Attribute, Message, decode_error_code, decode_xor_address
 
 _UNKNOWN_ATTRIBUTE = 420
@@ -72,10 +71,9 @@ def receive_success(
     """Take a success response to one of our checks."""
     generation, check = generations.open_check(message)
     if flow != check.pair.flow:
-        # RFC 8445 section 7.2.5.2.1: such a pair fails. One that has worked does not: whoever sees
-        # our datagrams could end the call with a copy that overtakes the answer
-        if check.pair.state is not PairState.SUCCEEDED:
-            generation.paths.receive_refusal(message.transaction_id, check, now)
+        # RFC 8445 section 7.2.5.2.1 fails the pair at once. Whoever sees our datagrams could then
+        # end a call with one copy that overtakes the answer; a pair that is never answered on its
+        # own flow fails when its time is over
         raise Discard(IceDiscard.ASYMMETRIC_ANSWER)
     value = message.get(Attribute.XOR_MAPPED_ADDRESS)
     mapped = None if value is None else decode_xor_address(value, message.transaction_id)
