@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from warp.rtp import AudioFrame
-from warp_tools.opus import SAMPLE_RATE, Decoder, OpusError, Samples
+from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, Decoder, OpusError, Samples
 
 MAX_CONCEALED = 5
 """100 ms; concealment has faded out by then."""
@@ -19,10 +19,11 @@ MAX_SECONDS = 900
 class Hearing:
     """Turns the frames of one session into samples, in order."""
 
-    __slots__ = ("_decoder", "_gap", "concealed", "filled", "refused")
+    __slots__ = ("_decoder", "_due", "_gap", "concealed", "filled", "refused")
 
     def __init__(self) -> None:
         self._decoder = Decoder()
+        self._due: int | None = None
         self._gap = 0
         self.concealed = 0
         self.filled = 0
@@ -36,6 +37,10 @@ class Hearing:
             self._gap = min(self._gap + frame.lost, MAX_CONCEALED)
             return np.zeros(0, np.int16)
         parts: list[Samples] = []
+        if self._due is not None and self._gap:
+            # of the packets lost some may have been padding: time tells how much is missing
+            room = round((frame.timestamp - self._due) / FRAME_SAMPLES)
+            self._gap = max(0, min(self._gap, room))
         if self._gap:
             parts = [self._decoder.decode(None) for _ in range(self._gap - 1)]
             self.concealed += self._gap
@@ -50,6 +55,7 @@ class Hearing:
         except OpusError:
             self.refused += 1
             parts.append(self._decoder.decode(None))
+        self._due = frame.timestamp + len(parts[-1])
         return np.concatenate(parts)
 
 

@@ -7,9 +7,10 @@ class AudioFrame:
     """A payload in its place, or the place where payloads are missing.
 
     `payload` is None for a gap: then `lost` packets, from `sequence` on, were given up (0 when
-    the source restarted and nobody can say). `timestamp` is extended media time in ticks,
-    `sequence` extended; `received_at` is monotonic seconds; `level` is the byte of the audio
-    level extension, or None.
+    the source restarted and nobody can say). Packets of padding may be among them: how much media
+    is missing is told by the timestamps before and behind. `timestamp` is extended media time in
+    ticks, `sequence` extended; `received_at` is monotonic seconds; `level` is the byte of the
+    audio level extension, or None.
     """
 
     __slots__ = (

@@ -26,15 +26,15 @@ class Arrival(enum.Enum):
 class ReorderBuffer:
     """Frames behind a gap, by extended sequence number."""
 
-    __slots__ = ("_capacity", "_given_up", "_previous", "_wait_s", "deadline", "entries", "next")
+    __slots__ = ("_capacity", "_given_up", "_wait_s", "deadline", "entries", "heard", "next")
 
     def __init__(self, wait_s: float, capacity: int) -> None:
         self._wait_s = wait_s
         self._capacity = capacity
-        self._previous = 0
-        """Timestamp of the frame before `next`."""
         self._given_up: dict[int, None] | None = None
         self.entries: dict[int, AudioFrame] = {}
+        self.heard = 0
+        """Timestamp of the frame before `next`."""
         self.next = 0
         """Extended sequence number that leaves next. Only meaningful while `entries` has any."""
         self.deadline: float | None = None
@@ -43,7 +43,7 @@ class ReorderBuffer:
     def begin(self, next_sequence: int, previous_timestamp: int) -> None:
         """Say where the stream stands, before the first frame behind a gap is inserted."""
         self.next = next_sequence
-        self._previous = previous_timestamp
+        self.heard = previous_timestamp
 
     def insert(self, frame: AudioFrame) -> Arrival:
         """Keep a frame until its turn. Call `take` afterwards."""
@@ -76,7 +76,7 @@ class ReorderBuffer:
                 frame = self._skip(out)
             out.append(frame)
             self.next = frame.sequence + 1
-            self._previous = frame.timestamp
+            self.heard = frame.timestamp
             self._rearm()
         return out
 
@@ -87,7 +87,7 @@ class ReorderBuffer:
             frame = self.entries.pop(self.next, None) or self._skip(out)
             out.append(frame)
             self.next = frame.sequence + 1
-            self._previous = frame.timestamp
+            self.heard = frame.timestamp
         self._rearm()
         return out
 
@@ -101,8 +101,8 @@ class ReorderBuffer:
         frame = self.entries.pop(sequence)
         lost = sequence - self.next
         # the missing packets share the time between their neighbours
-        step = (frame.timestamp - self._previous) // (lost + 1)
-        timestamp = self._previous + max(step, 0)
+        step = (frame.timestamp - self.heard) // (lost + 1)
+        timestamp = self.heard + max(step, 0)
         out.append(AudioFrame(None, timestamp, self.next, False, frame.payload_type, None,
                               frame.received_at, lost))  # fmt: skip
         given_up = self._given_up

@@ -88,6 +88,7 @@ class AudioReceiver:
         if (
             (sequence - highest) & 0xFFFF == 1
             and payload_type == self._fast_type
+            and payload
             and not self._buffer.entries
         ):
             reception.highest = highest = highest + 1
@@ -160,12 +161,13 @@ class AudioReceiver:
         kind = self.config.payload_kinds.get(frame.payload_type)
         older: list[RedBlock] = []
         try:
-            if kind is PayloadKind.RED:
-                older = parse_red(frame.payload or b"")
+            if kind is PayloadKind.RED and frame.payload:
+                older = parse_red(frame.payload)
                 primary = older.pop()
                 frame.payload_type, frame.payload = primary.payload_type, primary.payload
                 kind = self.config.payload_kinds.get(frame.payload_type)
-            if kind is None or kind is PayloadKind.RED:
+            # padding alone, of any type, only keeps its place: libwebrtc probes the path with it
+            if kind is None or (kind is PayloadKind.RED and frame.payload):
                 # ignored (RFC 3550 section 5.1), but its place in the order is known
                 self._discard(Discard(RtpDiscard.UNKNOWN_PAYLOAD_TYPE), now)
                 if not self._reception.packets:
@@ -234,6 +236,8 @@ class AudioReceiver:
         ):
             return
         timestamp = frame.timestamp - block.offset
+        if timestamp <= buffer.heard:
+            return  # what is missing there was padding
         buffer.insert(
             AudioFrame(block.payload, timestamp, sequence, False, block.payload_type, None,
                        frame.received_at)
@@ -250,6 +254,8 @@ class AudioReceiver:
                 self._tally.gaps += 1
                 self._tally.given_up += frame.lost
                 self._frames.append(frame)
+                continue
+            if not frame.payload:
                 continue
             kind = kinds.get(frame.payload_type)
             if kind is PayloadKind.AUDIO:

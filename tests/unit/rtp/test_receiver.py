@@ -201,6 +201,26 @@ def test_payload_types_that_were_not_negotiated_are_ignored_but_not_a_gap() -> N
     assert fresh.get() == [] and fresh.receiver.stats.packets == 0
 
 
+@pytest.mark.parametrize("payload_type", [111, 63])
+def test_padding_alone_keeps_its_place_and_is_no_frame(payload_type: int) -> None:
+    """libwebrtc probes a path with bursts of it, with the timestamp of the last frame."""
+    stream = Stream().put(1)
+    stream.put(2, 3, payload=b"", payload_type=payload_type, timestamp=960)
+    stream.put(4, timestamp=1920)
+    assert stream.get() == [b"1", b"4"]
+    assert stream.receiver.stats.lost == 0
+    assert not stream.receiver.discards
+    assert stream.receiver.get_timer() is None
+
+
+def test_padding_between_waiting_frames() -> None:
+    stream = Stream().put(1, 4)
+    stream.put(3, payload=b"", timestamp=1920)
+    assert stream.get() == [b"1"]
+    stream.put(2)
+    assert stream.get() == [b"2", b"4"]
+
+
 def test_audio_types_may_alternate() -> None:
     stream = Stream().put(1).put(2, payload_type=13).put(3).put(4, payload_type=13)
     assert [f.payload_type for f in stream.receiver.frames()] == [111, 13, 111, 13]
@@ -239,6 +259,16 @@ def test_redundancy_reaches_only_so_far() -> None:
     assert stream.get() == [b"1"]
     stream.receiver.handle_timer(1.04)
     assert stream.get() == [(2, 2), b"4", b"5"]
+
+
+def test_redundancy_does_not_take_lost_padding_for_a_frame() -> None:
+    """The frame behind it repeats the frame before it, which has been heard."""
+    stream = Stream().put(1)
+    stream.put(4, payload=red(2, 1), payload_type=63, timestamp=2 * 960, now=0.04)
+    assert stream.get() == [b"1"]
+    stream.receiver.handle_timer(1.0)
+    assert stream.get() == [(2, 2), b"2"]
+    assert stream.receiver.stats.recovered == 0
 
 
 def test_broken_redundancy_is_discarded() -> None:

@@ -43,6 +43,16 @@ def test_a_gap_is_filled_when_the_next_payload_comes() -> None:
     assert hearing.filled == 0
 
 
+@pytest.mark.parametrize(("ahead", "missing"), [(1, 0), (2, 1), (9, 4)])
+def test_lost_padding_is_not_missed(ahead: int, missing: int) -> None:
+    """Four packets are gone; there was time for so many frames only."""
+    hearing = Hearing()
+    hearing.hear(frame(PAYLOADS[0], 10))
+    hearing.hear(frame(None, 11, lost=4))
+    assert len(hearing.hear(frame(PAYLOADS[1], 10 + ahead))) == (missing + 1) * 960
+    assert hearing.concealed == missing
+
+
 def test_a_long_gap_is_filled_only_so_far() -> None:
     hearing = Hearing()
     hearing.hear(frame(None, 0, lost=10_000))
