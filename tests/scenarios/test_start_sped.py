@@ -376,9 +376,11 @@ def server_offers(start: Start) -> tuple[Pair, PeerConnection, PeerConnection, s
 
 
 @pytest.mark.parametrize("lite", [True, False], ids=["lite", "full"])
-def test_a_handshake_before_the_answer(lite: bool) -> None:
+@pytest.mark.parametrize("hybrid", [False, True], ids=["x25519", "hybrid"])
+def test_a_handshake_before_the_answer(lite: bool, hybrid: bool) -> None:
     """The client's checks overtake its answer: DTLS is done when that comes, and then verified."""
-    start = replace(WARP, lite=lite, passive=False)  # the answerer takes the active role
+    # the answerer takes the active role
+    start = replace(WARP, lite=lite, hybrid=hybrid, passive=False)
     pair, client, server, answer = server_offers(start)
     pair.run_for(1.0)
     assert client.state is ConnectionState.CONNECTED
