@@ -188,6 +188,16 @@ def _element(der: bytes, pos: int, end: int) -> tuple[int, int, int]:
     return der[pos], start, start + length
 
 
+def _skip(der: bytes, pos: int, end: int, count: int) -> int:
+    """Return the end of the last of `count` elements."""
+    for _ in range(count):
+        if pos + 2 <= end and der[pos + 1] < 0x80 and pos + 2 + der[pos + 1] <= end:
+            pos += 2 + der[pos + 1]
+        else:
+            _, _, pos = _element(der, pos, end)
+    return pos
+
+
 def _public_key_info(der: bytes) -> bytes:
     """Return the SubjectPublicKeyInfo of a certificate (RFC 5280 section 4.1), DER as it stands.
 
@@ -203,8 +213,7 @@ def _public_key_info(der: bytes) -> bytes:
     tag, _, after = _element(der, pos, end)
     if tag == 0xA0:  # version is optional
         pos = after
-    for _ in range(5):  # serial, signature algorithm, issuer, validity, subject
-        _, _, pos = _element(der, pos, end)
+    pos = _skip(der, pos, end, 5)  # serial, signature algorithm, issuer, validity, subject
     tag, _, after = _element(der, pos, end)
     if tag != 0x30:
         raise ValueError("certificate without a public key")

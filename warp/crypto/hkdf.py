@@ -7,6 +7,7 @@ A secret that is expanded more than once is worth an `ExpandKey`.
 from __future__ import annotations
 
 import hmac
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -82,3 +83,12 @@ class ExpandKey:
         keyed = self._keyed.copy()
         keyed.update(_info_head(label, length, len(context)) + context + b"\x01")
         return keyed.finalize()[:length]
+
+    def expand_labels(self, labels: Iterable[tuple[bytes, int]]) -> list[bytes]:
+        """Return the expansions of several labels, each with its length, without a context."""
+        found = []
+        for label, length in labels:
+            keyed = self._keyed.copy()
+            keyed.update(_info_head(label, length, 0) + b"\x01")
+            found.append(keyed.finalize()[:length])
+        return found

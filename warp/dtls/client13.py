@@ -184,7 +184,7 @@ class AwaitEncryptedExtensions(Awaiting):
     __slots__ = ("_exchange", "_offer")
 
     awaited: ClassVar = (HandshakeType.ENCRYPTED_EXTENSIONS,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13, offer: ClientOffer) -> None:
         self._exchange: Final = exchange
@@ -220,7 +220,7 @@ class AwaitRequestOrCertificate(Awaiting):
     __slots__ = ("_exchange",)
 
     awaited: ClassVar = (HandshakeType.CERTIFICATE_REQUEST, HandshakeType.CERTIFICATE)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13) -> None:
         self._exchange: Final = exchange
@@ -244,7 +244,7 @@ class AwaitCertificate(Awaiting):
     __slots__ = ("_accepted_schemes", "_exchange")
 
     awaited: ClassVar = (HandshakeType.CERTIFICATE,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13, accepted_schemes: tuple[int, ...]) -> None:
         self._exchange: Final = exchange
@@ -274,7 +274,7 @@ class AwaitCertificateVerify(Awaiting):
     __slots__ = ("_accepted_schemes", "_exchange", "_peer")
 
     awaited: ClassVar = (HandshakeType.CERTIFICATE_VERIFY,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(
         self,
@@ -299,7 +299,7 @@ class AwaitFinished(Awaiting):
     __slots__ = ("_accepted_schemes", "_exchange")
 
     awaited: ClassVar = (HandshakeType.FINISHED,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13, accepted_schemes: tuple[int, ...] | None) -> None:
         self._exchange: Final = exchange

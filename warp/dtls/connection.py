@@ -76,6 +76,7 @@ class DtlsConnection:
         "_inbox",
         "_rekey_at",
         "_state",
+        "role",
     )
 
     def __init__(
@@ -88,6 +89,7 @@ class DtlsConnection:
         trace: Trace | None = None,
         keylog: Callable[[str], object] | None = None,
     ) -> None:
+        self.role: Final = role
         self._context: Final = Context(role, config, trace)
         self._handshake: Final = Handshake(self._context, certificate, entropy, keylog)
         self._driver: Final = HandshakeDriver(self._handshake, AwaitClientHello(self._handshake))
@@ -106,11 +108,6 @@ class DtlsConnection:
     def state(self) -> DtlsState:
         """Where the connection stands."""
         return self._state
-
-    @property
-    def role(self) -> DtlsRole:
-        """Client or server."""
-        return self._context.role
 
     @property
     def outcome(self) -> Outcome:
@@ -235,7 +232,7 @@ class DtlsConnection:
 
     def received_data(self) -> list[bytes]:
         """Drain decrypted application data, in order of arrival, from a peer that is verified."""
-        return self._inbox.drain()
+        return self._inbox.drain() if self._inbox.ready else []
 
     def take_handshake_datagrams(self, now: float) -> tuple[list[bytes], bool]:
         """Drain only the datagrams of handshake flights; the rest waits for datagrams_to_send.
@@ -243,7 +240,8 @@ class DtlsConnection:
         The flag tells whether they begin a new instance of a flight: a new flight, or the same
         one sealed anew, so that earlier copies need not be repeated any more.
         """
-        return self._context.outbox.take_flight()
+        outbox = self._context.outbox
+        return outbox.take_flight() if outbox.flight else ([], False)
 
     def update_keys(self, now: float, *, request: bool = False) -> None:
         """Change our keys (DTLS 1.3); with `request`, ask the peer to change its own too."""
@@ -335,7 +333,7 @@ class DtlsConnection:
                 self._receive_record(record, now)
                 while self._handshake.fresh_keys:
                     self._handshake.fresh_keys = False
-                    for held in list(self._handshake.intake.release(now)):
+                    for held in self._handshake.intake.release(now):
                         self._receive_record(held, now)
                 self._advance(now)
             if self._state not in OVER:

@@ -45,12 +45,13 @@ class HandshakeDriver:
         self._reassembler: Final = Reassembler(strict=handshake.config.strict_plaintext)
         self._repeated = False
         self._awaiting = awaiting
-        self._awaited_epoch = awaiting.awaited_epoch()
+        self._awaited_epoch = awaiting.epoch or 0
 
     def expect(self, awaiting: Awaiting) -> None:
         """Hand what comes next to this state."""
+        epoch = awaiting.epoch
         self._awaiting = awaiting
-        self._awaited_epoch = awaiting.awaited_epoch()
+        self._awaited_epoch = self._handshake.epochs.newest_read if epoch is None else epoch
 
     def receive_record(self, record: Record, now: float) -> None:
         """Take one record of handshake fragments in. Raises HandshakeFault."""

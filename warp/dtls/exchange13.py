@@ -49,8 +49,9 @@ class Exchange13:
         """Derive epoch 2 from the key agreement; the transcript ends with the ServerHello."""
         handshake = self.handshake
         self.secrets = self.schedule.handshake_secrets(shared_secret, self.transcript.digest())
-        handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
-        handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
+        if handshake.key_log.wanted:
+            handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
+            handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
         own, peer = self._own_first(self.secrets)
         handshake.install_write(self.schedule.write_keys(HANDSHAKE_EPOCH, own))
         handshake.install_read(self.schedule.read_keys(HANDSHAKE_EPOCH, peer))
@@ -60,9 +61,10 @@ class Exchange13:
         handshake = self.handshake
         secrets, exporter = self.schedule.application_secrets(self.transcript.digest())
         self._application = secrets
-        handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
-        handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
-        handshake.log_secret("EXPORTER_SECRET", exporter)
+        if handshake.key_log.wanted:
+            handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
+            handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
+            handshake.log_secret("EXPORTER_SECRET", exporter)
         handshake.outcome.exporter = Exporter13(exporter, self.schedule.hash_name)
 
     def install_data_write(self) -> None:
@@ -92,8 +94,8 @@ class Exchange13:
         )
         handshake.complete(now)
         if handshake.role is DtlsRole.CLIENT:
-            return ClientEstablished(handshake, handshake.key_updater)
-        return Established(handshake, handshake.key_updater)
+            return ClientEstablished(handshake.key_updater)
+        return Established(handshake.key_updater)
 
     def check_finished(self, sender: DtlsRole, message: HandshakeMessage) -> None:
         """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""
@@ -176,17 +178,13 @@ def chain_of(message: HandshakeMessage) -> list[bytes]:
 class Established(Awaiting):
     """The handshake is done; the peer may change its keys (RFC 9147 section 8)."""
 
-    __slots__ = ("_handshake", "_updater")
+    __slots__ = ("_updater",)
 
     awaited: ClassVar[tuple[int, ...]] = (HandshakeType.KEY_UPDATE,)
+    epoch: ClassVar[int | None] = None  # after a KeyUpdate nothing may follow in the old one
 
-    def __init__(self, handshake: Handshake, updater: KeyUpdater) -> None:
-        self._handshake: Final = handshake
+    def __init__(self, updater: KeyUpdater) -> None:
         self._updater: Final = updater
-
-    def awaited_epoch(self) -> int:
-        """Return the newest epoch: after a KeyUpdate nothing may follow in the old one."""
-        return self._handshake.epochs.newest_read
 
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take a KeyUpdate."""

@@ -171,14 +171,14 @@ class Flight:
         """Queue one message and return its message_seq."""
         message_seq = self.next_message_seq
         self.next_message_seq += 1
-        self._queue(OutgoingMessage(epoch, message_type, message_seq, body, HANDSHAKE))
+        message = OutgoingMessage(epoch, message_type, message_seq, body, HANDSHAKE)
+        self._messages.append(message)
+        self._unsent.append(message)
         return message_seq
 
     def add_change_cipher_spec(self) -> None:
         """Queue the record that announces epoch 1 (RFC 5246 section 7.1)."""
-        self._queue(OutgoingMessage(0, 0, 0, b"\x01", CHANGE_CIPHER_SPEC))
-
-    def _queue(self, message: OutgoingMessage) -> None:
+        message = OutgoingMessage(0, 0, 0, b"\x01", CHANGE_CIPHER_SPEC)
         self._messages.append(message)
         self._unsent.append(message)
 

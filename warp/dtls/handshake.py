@@ -93,6 +93,7 @@ from warp.errors import InternalError
 __all__ = ["Awaiting", "Exporter", "Handshake", "HandshakeMessage", "KeyLog", "Outcome"]
 
 _T = TypeVar("_T")
+_OVER: Final = "the handshake is over: what only it needs is forgotten"
 
 
 class Awaiting:
@@ -101,11 +102,8 @@ class Awaiting:
     __slots__ = ()
 
     awaited: ClassVar[tuple[int, ...]] = ()
-    epoch: ClassVar[int] = 0
-
-    def awaited_epoch(self) -> int:
-        """Return the epoch that the awaited message must come in."""
-        return self.epoch
+    epoch: ClassVar[int | None] = 0
+    """In which the awaited message must come; None stands for the newest that we can read."""
 
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the awaited message and return the next state. Raises HandshakeFault."""
@@ -157,6 +155,7 @@ class Handshake:
         "_entropy",
         "_transcript",
         "acks",
+        "config",
         "context",
         "epochs",
         "flight",
@@ -166,6 +165,7 @@ class Handshake:
         "key_log",
         "key_updater",
         "outcome",
+        "role",
     )
 
     def __init__(
@@ -176,6 +176,8 @@ class Handshake:
         keylog: Callable[[str], object] | None,
     ) -> None:
         self.context: Final = context
+        self.config: Final[DtlsConfig] = context.config
+        self.role: Final[DtlsRole] = context.role
         self.epochs: Final = EpochTable()
         self.intake: Final = Intake(context, self.epochs)
         self.flight: Final = Flight(context, self.epochs)
@@ -192,32 +194,25 @@ class Handshake:
     # what a machine reads -----------------------------------------------------------------------
 
     @property
-    def config(self) -> DtlsConfig:
-        """The configuration of this connection."""
-        return self.context.config
-
-    @property
-    def role(self) -> DtlsRole:
-        """Client or server."""
-        return self.context.role
-
-    @property
     def certificate(self) -> Certificate:
         """Our own identity, for as long as the handshake lasts."""
-        return _present(self._certificate)
+        if self._certificate is None:
+            raise InternalError(_OVER)
+        return self._certificate
 
     @property
     def entropy(self) -> Entropy:
         """Where randoms and key shares come from, for as long as the handshake lasts."""
-        return _present(self._entropy)
+        if self._entropy is None:
+            raise InternalError(_OVER)
+        return self._entropy
 
     @property
     def transcript(self) -> Transcript:
         """The messages so far, for as long as the handshake lasts."""
-        transcript = self._transcript
-        if transcript is None:
-            raise InternalError("the handshake is over: its messages are forgotten")
-        return transcript
+        if self._transcript is None:
+            raise InternalError(_OVER)
+        return self._transcript
 
     # negotiation --------------------------------------------------------------------------------
 
@@ -343,5 +338,5 @@ class Handshake:
 
 def _present(value: _T | None) -> _T:
     if value is None:
-        raise InternalError("the handshake is over, or has not come so far")
+        raise InternalError("the handshake has not come so far")
     return value

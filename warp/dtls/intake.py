@@ -81,14 +81,18 @@ class Intake:
                 self.count(discard, now)
             position = end
 
-    def release(self, now: float) -> Iterator[Record]:
-        """Yield the records that were held and can be opened by now."""
+    def release(self, now: float) -> list[Record]:
+        """Return the records that were held and can be opened by now."""
+        opened: list[Record] = []
+        if not self._held:
+            return opened
         held, self._held, self._held_bytes = self._held, [], 0
         for data in held:
             try:
-                yield self._open(data, 0, len(data))
+                opened.append(self._open(data, 0, len(data)))
             except Discard as discard:
                 self.count(discard, now)
+        return opened
 
     def stop_holding(self) -> None:
         """Let records without keys be dropped from now on: all keys are known."""

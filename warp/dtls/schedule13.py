@@ -102,13 +102,10 @@ class Schedule13:
         """Return the traffic secret after a key update (RFC 8446 section 7.2)."""
         return hkdf_expand_label(secret, b"traffic upd", b"", len(secret), self.hash_name)
 
-    def _keys(self, secret: bytes) -> tuple[bytes, bytes, bytes]:
-        length, expand = self.aead.key_length, ExpandKey(secret, self.hash_name).expand_label
-        return (
-            expand(b"key", b"", length),
-            expand(b"iv", b"", _IV_LENGTH),
-            expand(b"sn", b"", length),
-        )
+    def _keys(self, secret: bytes) -> list[bytes]:
+        length = self.aead.key_length
+        labels = ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length))
+        return ExpandKey(secret, self.hash_name).expand_labels(labels)
 
 
 class Exporter13:

@@ -246,7 +246,7 @@ class AwaitCertificate(Awaiting):
     __slots__ = ("_exchange",)
 
     awaited: ClassVar = (HandshakeType.CERTIFICATE,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13) -> None:
         self._exchange: Final = exchange
@@ -269,7 +269,7 @@ class AwaitCertificateVerify(Awaiting):
     __slots__ = ("_exchange", "_peer")
 
     awaited: ClassVar = (HandshakeType.CERTIFICATE_VERIFY,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13, peer: PeerCertificate) -> None:
         self._exchange: Final = exchange
@@ -288,7 +288,7 @@ class AwaitFinished(Awaiting):
     __slots__ = ("_exchange",)
 
     awaited: ClassVar = (HandshakeType.FINISHED,)
-    epoch: ClassVar[int] = HANDSHAKE_EPOCH
+    epoch: ClassVar = HANDSHAKE_EPOCH
 
     def __init__(self, exchange: Exchange13) -> None:
         self._exchange: Final = exchange

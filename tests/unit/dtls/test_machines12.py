@@ -91,7 +91,7 @@ class TestClient:
         body = messages.encode_certificate_request12(SignatureScheme)
         state = state.accept(message(HandshakeType.CERTIFICATE_REQUEST, body, 3), 0.0)
         state = state.accept(message(HandshakeType.SERVER_HELLO_DONE, b"", 4), 0.0)
-        assert (state.awaited, state.awaited_epoch()) == ((HandshakeType.FINISHED,), 1)
+        assert (state.awaited, state.epoch) == ((HandshakeType.FINISHED,), 1)
         outcome = self.handshake.outcome
         assert (outcome.group, outcome.srtp_profile) == (NamedGroup.X25519, 7)
         records = b"".join(self.handshake.context.outbox.flight)
