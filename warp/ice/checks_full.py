@@ -120,10 +120,11 @@ class FullChecks:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
-        # whatever comes late gets its full time too (RFC 8863 section 4)
-        if self._can_check and self._life.active is None:
-            self._be_patient(now)
-        self._arm_check(now)
+        if self._can_check:
+            # whatever comes late gets its full time too (RFC 8863 section 4)
+            if self._life.active is None:
+                self._be_patient(now)
+            self._arm_check(now)
 
     def set_role(self, role: IceRole, now: float) -> None:
         """The role has changed: priorities and nomination follow it."""

@@ -11,6 +11,7 @@ import binascii
 import enum
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 MAX_SCTP_INIT_OCTETS: Final = 2048
@@ -58,9 +59,10 @@ def encode_sctp_init(chunk: bytes) -> str:
 def echo_ice_options(offered: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
     """Return the offered tokens that are in `known`, in the offer's order and spelling."""
     wanted = set(known)
-    return tuple(dict.fromkeys(token for token in offered if token in wanted))
+    return tuple(dict.fromkeys([token for token in offered if token in wanted]))
 
 
-def merge_ice_options(*lists: Iterable[str]) -> tuple[str, ...]:
+@lru_cache(maxsize=64)
+def merge_ice_options(*lists: tuple[str, ...]) -> tuple[str, ...]:
     """Return all tokens in order, each once."""
     return tuple(dict.fromkeys(token for tokens in lists for token in tokens))

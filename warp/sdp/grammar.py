@@ -7,6 +7,7 @@ number, `parse` adds it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from warp.sdp.errors import SdpError, SdpRule
@@ -32,8 +33,7 @@ def split_lines(text: str) -> list[str]:
     """
     if len(text) > MAX_LENGTH:
         raise SdpError(SdpRule.TOO_LARGE, f"{len(text)} characters")
-    if "\r" in text:
-        text = text.replace("\r\n", "\n")
+    text = text.replace("\r\n", "\n")
     lines = text.split("\n")
     while lines and not lines[-1]:
         lines.pop()
@@ -42,7 +42,7 @@ def split_lines(text: str) -> list[str]:
     if "\r" in text or "\0" in text:
         number = next(n for n, line in enumerate(lines, 1) if "\r" in line or "\0" in line)
         raise SdpError(SdpRule.BAD_CHARACTER, line=number)
-    if lines and len(max(lines, key=len)) > MAX_LINE_LENGTH:
+    if lines and len(text) > MAX_LINE_LENGTH and len(max(lines, key=len)) > MAX_LINE_LENGTH:
         number = next(n for n, line in enumerate(lines, 1) if len(line) > MAX_LINE_LENGTH)
         raise SdpError(SdpRule.LINE_TOO_LONG, line=number)
     return lines
@@ -80,6 +80,8 @@ def ice_pwd(value: str) -> str:
     return value
 
 
+# every section of a description has the same
+@lru_cache(maxsize=64)
 def fingerprint(value: str) -> tuple[str, str]:
     """Return (hash name in lower case, upper-case hex with colons), or raise `SdpError`."""
     algorithm, _, digest = value.partition(" ")

@@ -31,20 +31,17 @@ class Direction(Name):
     RECVONLY = "recvonly"
     INACTIVE = "inactive"
 
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.sends = text in ("sendrecv", "sendonly")
+        """Whether the writer sends."""
+        self.receives = text in ("sendrecv", "recvonly")
+        """Whether the writer receives."""
+
     @classmethod
     def of(cls, *, sends: bool, receives: bool) -> Direction:
         """Return the direction with these two halves."""
         return _BY_HALVES[sends, receives]
-
-    @property
-    def sends(self) -> bool:
-        """Whether the writer sends."""
-        return self is Direction.SENDRECV or self is Direction.SENDONLY
-
-    @property
-    def receives(self) -> bool:
-        """Whether the writer receives."""
-        return self is Direction.SENDRECV or self is Direction.RECVONLY
 
     def reversed(self) -> Direction:
         """Return the same flow seen from the other side."""

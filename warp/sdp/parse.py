@@ -9,6 +9,7 @@ sections have in common with those of other sessions is most of the text, and is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -95,7 +96,7 @@ class _Reader:
             port, kind, rest = _media_line(self._lines[start][2:])
             read = _read_form if self._remembers else _read_form.__wrapped__
             form = read(kind, rest, tuple(common))
-            self.sections.append(Section(port, form, _read_own(own)))
+            self.sections.append(Section(port, form, _read_own(own, OwnDraft())))
         except SdpError as error:
             raise self._located(error, start, end) from None
 
@@ -104,9 +105,9 @@ class _Reader:
         try:
             for line in common:
                 _receive_common(draft, line)
-            self.session = Section(0, draft.finish("", "", ()), _read_own(own))
-            for line in common:
-                self._receive_head(line[:2], line[2:])
+                if line[0] != "a":
+                    self._receive_head(line[:2], line[2:])
+            self.session = Section(0, draft.finish("", "", ()), _read_own(own, OwnDraft()))
         except SdpError as error:
             raise self._located(error, 0, end) from None
         if end < len(self._lines) and not self._has_head:
@@ -134,10 +135,10 @@ class _Reader:
                     _, _, rest = _media_line(line[2:])
                     _formats(rest)
                 elif line[:2] == "c=" or (line[:2] == "a=" and line[2:7] in OWN_PREFIXES):
-                    _receive_own(own, line)
+                    _read_own((line,), own)
                 else:
                     _receive_common(common, line)
-                    if not start:
+                    if not start and line[0] != "a":
                         self._receive_head(line[:2], line[2:])
             except SdpError as found:
                 return _at(found, index + 1)
@@ -201,22 +202,15 @@ def _receive_common(draft: CommonDraft, line: str) -> None:
         raise SdpError(SdpRule.UNKNOWN_TYPE, line[: grammar.MAX_ECHO])
 
 
-def _read_own(lines: list[str]) -> OwnDraft:
-    draft = OwnDraft()
+def _read_own(lines: Iterable[str], draft: OwnDraft) -> OwnDraft:
+    """Take in lines that belong to one session."""
     for line in lines:
-        _receive_own(draft, line)
+        name, _, value = line[2:].partition(":")
+        if line[0] == "c":
+            draft.address = connection(line[2:])
+        elif name in OWN_ATTRIBUTES:
+            OWN_ATTRIBUTES[name](draft, value)
     return draft
-
-
-def _receive_own(draft: OwnDraft, line: str) -> None:
-    """Take in a line that belongs to one session."""
-    if line[0] == "c":
-        draft.address = connection(line[2:])
-        return
-    name, _, value = line[2:].partition(":")
-    handler = OWN_ATTRIBUTES.get(name)
-    if handler is not None:
-        handler(draft, value)
 
 
 def _origin(value: str) -> Origin:

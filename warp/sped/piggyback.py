@@ -271,7 +271,8 @@ class Piggyback:
 
     def _see_support(self, now: float) -> None:
         self._supported = True
-        self._apply(PiggybackInput.SUPPORT_SEEN, now)
+        if self.state is PiggybackState.TENTATIVE:
+            self._apply(PiggybackInput.SUPPORT_SEEN, now)
 
     def _receive_acknowledgement(
         self, value: bytes, check: tuple[int | None, int] | None, now: float

@@ -80,3 +80,7 @@ def test_fingerprints_are_normalised_and_measured() -> None:
         digest,
     ):
         assert rule_of(grammar.fingerprint, bad) is SdpRule.FINGERPRINT
+
+
+def test_many_empty_lines_are_no_line_at_all() -> None:
+    assert grammar.split_lines("\r\n" * 5000) == []

@@ -259,3 +259,8 @@ def test_names_that_only_begin_like_those_of_a_session() -> None:
     assert section.sources == section.msids == section.transport.candidates == ()
     for line, rule in (("a=msid", SdpRule.MSID), ("a=ssrc", SdpRule.SSRC)):
         assert fails(HEAD + AUDIO + line + "\r\n") == (rule, 6)
+
+
+def test_a_late_fault_among_many_lines_is_found_in_no_time() -> None:
+    many = "".join(f"a=candidate:{n} x\r\n" for n in range(9000))
+    assert fails(HEAD + AUDIO + many + "a=ice-ufrag:x\r\n") == (SdpRule.ICE_UFRAG, 9006)
