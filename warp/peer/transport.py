@@ -192,26 +192,28 @@ class Transport:
         """Drain the news of all layers after acting on what one means for another."""
         news: list[Event] = self.ice.events()
         for event in news:
-            self._introduce_path(event, now)
+            if isinstance(event, _PATH_NEWS):
+                self._introduce_path(event, now)
         if self.dtls is not None:
             for event in self.dtls.events():
                 self._introduce_keys(event, now)
                 news.append(event)
         return news
 
-    def _introduce_path(self, event: Event, now: float) -> None:
+    def _introduce_path(
+        self, event: FlowAuthenticated | PairValidated | PairSelected, now: float
+    ) -> None:
         if isinstance(event, PairValidated):
             self._budget.validate(event.flow.remote)
             self.rider.rtt_s = event.rtt_s
             if self.dtls is not None:
                 self.dtls.set_rtt(event.rtt_s, now)
             self.milestones.setdefault("pair", now)
-        if isinstance(event, _PATH_NEWS):
-            self.flows.remember(event.flow, self.ice.flow)
-            if self.dtls is not None and self.ice.is_validated:
-                self.dtls.suspend_timers(False, now)
-            for data, flow in self.flows.take_early():
-                self.receive_dtls(data, flow, now)
+        self.flows.remember(event.flow, self.ice.flow)
+        if self.dtls is not None and self.ice.is_validated:
+            self.dtls.suspend_timers(False, now)
+        for data, flow in self.flows.take_early():
+            self.receive_dtls(data, flow, now)
         if isinstance(event, FlowAuthenticated):
             self.milestones.setdefault("first_check", now)
 
