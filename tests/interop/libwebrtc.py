@@ -191,6 +191,7 @@ async def libwebrtc_calls(
     channels: list[dict[str, Any]] | None = None,
     audio: bool = False,
     options: tuple[str, ...] = (),
+    edit_answer: Callable[[str], str] = str,
 ) -> AsyncIterator[Call]:
     """Hold a call that libwebrtc offers and our server answers; `delay_s` holds for all ways."""
     trace = MemoryTrace()
@@ -205,7 +206,7 @@ async def libwebrtc_calls(
                 session = server.accept_offer(wire.through(offer, ours=False))
                 channel = prepare(session)
                 await asyncio.sleep(delay_s)
-                peer.tell("accept", sdp=wire.through(session.answer, ours=True))
+                peer.tell("accept", sdp=edit_answer(wire.through(session.answer, ours=True)))
                 yield Call(session, peer, wire, trace, offer, session.answer, channel)
             finally:
                 await server.close()

@@ -63,6 +63,11 @@ class Rung(NamedTuple):
         """Whether it is a bare DTLS datagram (RFC 7983 section 7)."""
         return 20 <= self.data[0] <= 63
 
+    @property
+    def is_media(self) -> bool:
+        """Whether it is an SRTP or SRTCP packet."""
+        return 128 <= self.data[0] <= 191
+
 
 class Wire:
     """A running path; `close()` ends its thread."""

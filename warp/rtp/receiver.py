@@ -179,8 +179,9 @@ class AudioReceiver:
             self._discard(discard, now)
             return
         if not first:
-            for back, block in enumerate(reversed(older), 1):
-                self._recover(frame, back, block)
+            place = frame.sequence
+            for block in reversed(older):
+                place = self._recover(frame, place - 1, block)
         if self._buffer.insert(frame) is Arrival.KEPT:
             self._deliver(self._buffer.take(now))
         else:
@@ -223,28 +224,33 @@ class AudioReceiver:
             nacks.add_gap(missing, frame.sequence, now)
         return True
 
-    def _recover(self, frame: AudioFrame, back: int, block: RedBlock) -> None:
-        """Fill the place `back` packets before `frame` with what RFC 2198 carried of it."""
-        sequence = frame.sequence - back
+    def _recover(self, frame: AudioFrame, place: int, block: RedBlock) -> int:
+        """Fill a place before `frame` with what RFC 2198 carried of it; returns the place.
+
+        That is `place`, or one before the packets of padding that lie between.
+        """
         buffer = self._buffer
+        entries = buffer.entries
+        while (held := entries.get(place)) is not None and not held.payload:
+            place -= 1
+        timestamp = frame.timestamp - block.offset
         if (
             not block.payload
             or not block.offset
-            or sequence < buffer.next
-            or sequence in buffer.entries
+            or place < buffer.next
+            or place in entries
+            or timestamp <= buffer.heard  # what is missing there was padding
             or self.config.payload_kinds.get(block.payload_type) is not PayloadKind.AUDIO
         ):
-            return
-        timestamp = frame.timestamp - block.offset
-        if timestamp <= buffer.heard:
-            return  # what is missing there was padding
+            return place
         buffer.insert(
-            AudioFrame(block.payload, timestamp, sequence, False, block.payload_type, None,
+            AudioFrame(block.payload, timestamp, place, False, block.payload_type, None,
                        frame.received_at)
         )  # fmt: skip
         self._tally.recovered += 1
         if self._nacks is not None:
-            self._nacks.receive(sequence)
+            self._nacks.receive(place)
+        return place
 
     def _deliver(self, frames: list[AudioFrame]) -> None:
         """Hand frames over in order; telephone events become events."""

@@ -271,6 +271,14 @@ def test_redundancy_does_not_take_lost_padding_for_a_frame() -> None:
     assert stream.receiver.stats.recovered == 0
 
 
+def test_redundancy_finds_its_place_beyond_padding() -> None:
+    stream = Stream().put(1, now=0.1)
+    stream.put(4, 5, payload=b"", payload_type=63, timestamp=3 * 960, now=0.1)
+    stream.put(6, payload=red(4, 2, 3), payload_type=63, timestamp=4 * 960, now=0.1)
+    assert stream.get() == [b"1", b"2", b"3", b"4"]
+    assert stream.receiver.stats.recovered == 2
+
+
 def test_broken_redundancy_is_discarded() -> None:
     stream = Stream().put(1).put(2, payload=b"\xef\x00", payload_type=63)
     stream.put(2, payload=b"\x4dabc", payload_type=63)  # primary of an unknown type
