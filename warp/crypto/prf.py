@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hmac
+from warp.crypto.mac import Hmac
 
 
 def prf12(secret: bytes, label: bytes, seed: bytes, length: int, hash_name: str) -> bytes:
     """Return `length` bytes of P_hash(secret, label + seed); the hash is the suite's."""
     labelled = label + seed
+    keyed = Hmac(secret, hash_name)
     out = b""
     chained = labelled
     while len(out) < length:
-        chained = hmac.digest(secret, chained, hash_name)
-        out += hmac.digest(secret, chained + labelled, hash_name)
+        chained = keyed.digest(chained)
+        out += keyed.digest(chained, labelled)
     return out[:length]

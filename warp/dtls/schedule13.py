@@ -11,11 +11,10 @@ Called by client13, server13 and the key update.
 from __future__ import annotations
 
 import hashlib
-import hmac
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract
+from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract, hmac_digest
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.suites import SUITES13
 
@@ -88,7 +87,7 @@ class Schedule13:
     def verify_data(self, secret: bytes, digest: bytes) -> bytes:
         """Return the body of a Finished message of the side that owns `secret`."""
         key = hkdf_expand_label(secret, b"finished", b"", len(secret), self.hash_name)
-        return hmac.digest(key, digest, self.hash_name)
+        return hmac_digest(key, digest, self.hash_name)
 
     def read_keys(self, epoch: int, secret: bytes) -> ReadKeys13:
         """Return the keys to receive in `epoch`."""

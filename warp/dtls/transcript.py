@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from warp.crypto import HASHES
 from warp.dtls.reassembly import HandshakeMessage
 from warp.dtls.suites import DtlsVersion
 from warp.errors import InternalError
@@ -32,7 +33,7 @@ class Transcript:
         """Fix the form and the hash, and take in what came before the choice."""
         self._version = version
         self._hash_name = hash_name
-        self._hash = hashlib.new(hash_name)
+        self._hash = HASHES[hash_name](b"")
         early, self._early = self._early, []
         for message_type, message_seq, body in early:
             self.add(message_type, message_seq, body)
@@ -63,8 +64,7 @@ class Transcript:
         if self._version is not DtlsVersion.DTLS13:
             raise InternalError("only DTLS 1.3 folds its transcript")
         digest = self._hash.digest()
-        self._hash = hashlib.new(self._hash_name)
-        self._hash.update(bytes((_MESSAGE_HASH, 0, 0, len(digest))) + digest)
+        self._hash = HASHES[self._hash_name](bytes((_MESSAGE_HASH, 0, 0, len(digest))) + digest)
 
     def digest(self) -> bytes:
         """Return the hash of all messages so far."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from warp.crypto import HmacSha1, HmacSha256, constant_time_equal, hmac_digest, prf12
 
@@ -72,3 +76,12 @@ def test_constant_time_equal():
     assert constant_time_equal(b"ab", b"ab")
     assert not constant_time_equal(b"ab", b"ac")
     assert not constant_time_equal(b"ab", b"abc")
+
+
+@given(
+    st.sampled_from(["sha1", "sha256", "sha384", "sha512"]),
+    st.binary(max_size=300),
+    st.binary(max_size=300),
+)
+def test_any_key_gives_what_the_standard_library_gives(name, key, data):
+    assert hmac_digest(key, data, name) == hmac.digest(key, data, name)
