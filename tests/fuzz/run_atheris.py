@@ -58,7 +58,8 @@ def run_one(module: str, target: str, seconds: int) -> bool:
     runs = next((line for line in reversed(lines) if line.startswith("Done ")), "no runs")
     print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {module}.{target}: {runs}", flush=True)
     if done.returncode:
-        print("\n".join(lines[-60:]))
+        # the exception is on stdout, libFuzzer's progress on stderr
+        print("\n".join([*done.stdout.splitlines()[-60:], *lines[-5:]]))
     return done.returncode == 0
 
 

@@ -50,7 +50,8 @@ def fuzz_port(data: bytes) -> None:
     while script:
         arrivals += 1
         raw.arrived.append((script.take(64), (f"198.51.100.{arrivals & 255}", arrivals)))
-    loop.readers[raw.number]()
+    while raw.arrived:
+        loop.readers[raw.number]()
     assert port.routes == 0
     assert port.unroutable + len(session.peer.received) == arrivals
 
