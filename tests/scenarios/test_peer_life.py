@@ -41,13 +41,14 @@ def longest_silence(call: Call, node: Node, since: float) -> float:
 def talkative(start: Start) -> Call:
     call = begin(start, frame_s=0.02)
     assert call.until_up()
-    call.pair.run_for(3.0)
+    call.pair.run_for(1.0)
     return call
 
 
 # moving -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @SERVERS
 @pytest.mark.parametrize("seed", range(3))
 def test_a_nat_that_forgets(start: Start, seed: int) -> None:
@@ -200,14 +201,14 @@ def test_an_ice_restart(start: Start, by_server: bool) -> None:
     before = ice_lines(call.client.create_offer(since))
     offer, answer = renegotiate(call, by_server=by_server, ice_restart=True)
     assert not ice_lines(offer) & before and not ice_lines(answer) & before
-    call.pair.run_for(3.0)
+    call.pair.run_for(1.0)
     for node in (call.pair.client, call.pair.server):
         assert longest_silence(call, node, since) < 0.1
         assert not ended(node)
     assert call.works(0.5)
     # once more, and from the other side
     renegotiate(call, by_server=not by_server, ice_restart=True)
-    call.pair.run_for(3.0)
+    call.pair.run_for(1.0)
     assert call.works(0.5)
 
 

@@ -93,7 +93,7 @@ def test_ten_percent(kind: str) -> None:
 @pytest.mark.slow
 def test_ten_percent_of_everything() -> None:
     for start in COMBINATIONS:
-        for seed in range(6):
+        for seed in range(4):
             call = begin(replace(start, loss=0.1, seed=seed))
             assert call.until_up(), f"{name(start)}, seed {seed}\n{show(call.pair)}"
 
@@ -112,7 +112,7 @@ def test_a_jumble(kind: str) -> None:
         duplicate=0.1,
         rate_bit_s=500_000.0,
     )
-    for seed in range(15):
+    for seed in range(10):
         start = replace(MAIN[kind], seed=seed)
 
         call = begin(start)
@@ -143,7 +143,7 @@ def p95(values: list[float]) -> float:
 def test_at_ten_percent_warp_takes_at_most_half_the_time(rtt_s: float) -> None:
     """Found at 100 ms: 200 ms against 1450 (hybrid 250); at 200 ms: 350 against 2600 (400)."""
     plain = durations(replace(PLAIN, loss=0.1, rtt_s=rtt_s))
-    for start in (WARP, replace(WARP, hybrid=True)):
+    for start in (WARP, replace(WARP, hybrid=True)) if rtt_s == 0.1 else (WARP,):
         warp = durations(replace(start, loss=0.1, rtt_s=rtt_s))
         assert p95(warp) <= p95(plain) / 2
         assert p95(warp) <= 3 * rtt_s
