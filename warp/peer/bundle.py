@@ -20,7 +20,6 @@ from warp.errors import InvalidConfig, InvalidState, PeerIncompatible, WarpError
 from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
-from warp.peer.events import AudioReceived
 from warp.peer.local import describe
 from warp.peer.media import Media
 from warp.peer.rider import DtlsRider
@@ -332,8 +331,8 @@ class Bundle:
             and transport.rider.budget.left(flow.remote) >= size + transport.rider.reserve()
         )
 
-    def audio_received(self) -> Sequence[AudioReceived]:
-        """Drain the audio that is in order."""
+    def audio_received(self) -> Sequence[Event]:
+        """Drain the audio that is in order, and what its sources did."""
         return self.media.received() if self.media is not None else ()
 
     def receive_record(self, data: bytes, flow: Flow, now: float) -> bool:

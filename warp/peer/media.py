@@ -12,6 +12,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from warp.contract import Event
 from warp.entropy import Entropy, random_u32
 from warp.peer.config import PeerConfig
 from warp.peer.events import AudioReceived
@@ -127,10 +128,11 @@ class Media:
         if self.session is not None:
             self.session.start(now)
 
-    def received(self) -> list[AudioReceived]:
-        """Drain the frames that are in order, by section."""
-        out = []
+    def received(self) -> list[Event]:
+        """Drain, by section, what sources and tones did and the frames that are in order."""
+        out: list[Event] = []
         for mid, receiver in self._receivers.items():
+            out += receiver.events()
             frames = receiver.frames()
             if frames:
                 if not self.milestones:
@@ -145,6 +147,7 @@ class Media:
             return []
         out = [(packet, False) for packet in session.rtp_to_send()]
         out += [(packet, True) for packet in session.rtcp_to_send(now)]
+        session.feedback_received()  # nobody above controls congestion by it
         return out
 
     def get_timer(self) -> float | None:
