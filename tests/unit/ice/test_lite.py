@@ -150,6 +150,70 @@ def test_a_silent_flow_is_left_for_any_authenticated_request() -> None:
     assert strict.agent.flow == FLOW
 
 
+class Ears:
+    """A rider that carries nothing and says where the peer was heard."""
+
+    def __init__(self) -> None:
+        self.heard: tuple[Flow, float] | None = None
+
+    def last_heard(self) -> tuple[Flow, float] | None:
+        return self.heard
+
+    def receive_attributes(self, *_: Any) -> None:
+        return None
+
+    def attributes_to_send(self, *_: Any) -> list[tuple[int, bytes]]:
+        return []
+
+    def wanted_checks(self) -> int:
+        return 1
+
+    def receive_path(self, *_: Any) -> None:
+        return None
+
+
+def heard_peer() -> tuple[HandPeer, Ears]:
+    """A call in which the peer was heard on its selected flow at START + 3."""
+    ears = Ears()
+    peer = lite_peer(rider=ears)
+    ask(peer, START, use_candidate=True)
+    ears.heard = (FLOW, START + 3)
+    return peer, ears
+
+
+def test_a_nomination_waits_to_be_heard_while_the_peer_is_heard_elsewhere() -> None:
+    """Checks can be recorded and repeated; what is protected cannot."""
+    peer, ears = heard_peer()
+    ask(peer, START + 3.1, flow=MOVED, use_candidate=True)
+    assert peer.agent.flow == FLOW
+    ears.heard = (FLOW, START + 4.5)
+    run_timers(peer.agent, START + 7)
+    assert peer.agent.flow == FLOW
+    ears.heard = (MOVED, START + 7)
+    peer.agent.check_flow(MOVED, START + 7)
+    assert peer.agent.flow == MOVED
+
+
+def test_a_nomination_counts_when_the_selected_flow_falls_silent() -> None:
+    peer, _ = heard_peer()
+    ask(peer, START + 3.1, flow=MOVED, use_candidate=True)
+    assert peer.agent.flow == FLOW
+    run_timers(peer.agent, START + 4.6)
+    assert peer.agent.flow == MOVED
+
+
+def test_what_was_under_way_does_not_bring_the_old_flow_back() -> None:
+    peer, ears = heard_peer()
+    ears.heard = (MOVED, START + 3.1)
+    ask(peer, START + 3.2, flow=MOVED, use_candidate=True)
+    assert peer.agent.flow == MOVED
+    ears.heard = (FLOW, START + 3.3)
+    peer.agent.check_flow(FLOW, START + 3.3)
+    assert peer.agent.flow == MOVED
+    peer.agent.check_flow(Flow(LOCAL, ("203.0.113.1", 1)), START + 3.4)
+    assert peer.agent.flow == MOVED
+
+
 def test_right_after_a_selection_only_a_better_pair_moves_it() -> None:
     peer = lite_peer()
     ask(peer, START, use_candidate=True)
