@@ -8,8 +8,6 @@ Pure bookkeeping over `warp.sdp`: what follows from an agreement is done by `con
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from warp.errors import Discard, InvalidConfig, InvalidState
 from warp.names import Name
 from warp.sctp import parse_init
@@ -192,10 +190,10 @@ class Signaling:
         self.snap.check_local(section.sctp.init if section and section.sctp else None)
         if written is None:
             raise InvalidState("create the description with create_offer or create_answer first")
-        ours = [replace(m.transport, candidates=(), end_of_candidates=False) for m in written.media]
-        theirs = [replace(m.transport, candidates=(), end_of_candidates=False) for m in given.media]
+        ours = [m.transport._replace(candidates=(), end_of_candidates=False) for m in written.media]
+        theirs = [m.transport._replace(candidates=(), end_of_candidates=False) for m in given.media]
         for ours_one, given_one in zip(ours, theirs, strict=False):
-            if replace(given_one, setup=ours_one.setup) != ours_one:
+            if given_one._replace(setup=ours_one.setup) != ours_one:
                 raise InvalidState("the ICE and DTLS lines of a local description may not change")
 
     def _check(self, kind: str, move: Move) -> None:

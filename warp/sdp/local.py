@@ -5,8 +5,7 @@ Built by `warp.peer` from its configuration, its transport and its media.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from warp.contract import Address
 from warp.sdp.codecs import AUDIO_EXTENSIONS, DEFAULT_AUDIO_CODECS
@@ -20,8 +19,7 @@ from warp.sdp.model import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalTransport:
+class LocalTransport(NamedTuple):
     """Our end of the one transport that everything is bundled on."""
 
     ufrag: str
@@ -36,8 +34,7 @@ class LocalTransport:
     address: Address | None = None  # the default candidate; None: not known yet, port 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalAudio:
+class LocalAudio(NamedTuple):
     """One audio section: what we send and would receive."""
 
     mid: str | None = None  # set once negotiated; None takes the next audio section
@@ -50,8 +47,7 @@ class LocalAudio:
     track_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalData:
+class LocalData(NamedTuple):
     """The data-channel section."""
 
     mid: str | None = None
@@ -62,8 +58,7 @@ class LocalData:
 LocalMedia: TypeAlias = LocalAudio | LocalData
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalDescriptionState:
+class LocalDescriptionState(NamedTuple):
     """Everything that an offer or answer of ours is made of."""
 
     transport: LocalTransport

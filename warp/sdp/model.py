@@ -111,8 +111,7 @@ class Source(NamedTuple):
     msid: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TransportDescription:
+class TransportDescription(NamedTuple):
     """What a section says of its transport: ICE (RFC 8839) and DTLS (RFC 8842).
 
     `candidates` are the attribute texts, beginning with `candidate:`; `warp.ice` parses them.
@@ -155,8 +154,7 @@ class SctpDescription:
         return self.max_message_size or None
 
 
-@dataclass(frozen=True, slots=True)
-class MediaDescription:
+class MediaDescription(NamedTuple):
     """One m= section. `sctp` is set exactly for data-channel sections."""
 
     kind: str
@@ -199,8 +197,7 @@ class MediaDescription:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """The o= line (RFC 8866 section 5.2)."""
 
     session_id: int
@@ -210,8 +207,7 @@ class Origin:
     address: str = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class SessionDescription:
+class SessionDescription(NamedTuple):
     """A whole offer or answer; `str()` gives the text, with CRLF line ends."""
 
     origin: Origin

@@ -9,6 +9,7 @@ Called by `warp.peer` whenever a description pair is complete.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from warp.sdp.codecs import can_talk, shared_codecs
 from warp.sdp.errors import SdpError, SdpRule
@@ -25,8 +26,7 @@ from warp.sdp.model import (
 from warp.sdp.offer_answer import offered_ice_options, require_transport
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportParameters:
+class TransportParameters(NamedTuple):
     """The peer's end of the bundled transport, and our DTLS role on it."""
 
     ufrag: str
@@ -40,8 +40,7 @@ class TransportParameters:
     is_dtls_client: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AudioParameters:
+class AudioParameters(NamedTuple):
     """One agreed audio section, seen from our side.
 
     `send_codecs` carry the peer's payload types, `receive_codecs` ours; the first is preferred.
@@ -72,8 +71,7 @@ class AudioParameters:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataParameters:
+class DataParameters(NamedTuple):
     """The agreed data-channel section; `send_limit` None means any message size.
 
     `remote_init` is the peer's `sctp-init` as bytes, whatever SNAP makes of it (`snap`).
@@ -89,8 +87,7 @@ class DataParameters:
     remote_init: bytes | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Negotiated:
+class Negotiated(NamedTuple):
     """The result of an offer and an answer."""
 
     transport: TransportParameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ def transport(**changes: Any) -> LocalTransport:
         answer_options=("sped", "googspedv1", "goog-sped-v1"),
         address=("198.51.100.4", 3478),
     )
-    return dataclasses.replace(base, **changes)
+    return base._replace(**changes)
 
 
 def local(**changes: Any) -> LocalDescriptionState:
@@ -44,7 +43,7 @@ def local(**changes: Any) -> LocalDescriptionState:
         media=(LocalAudio(ssrc=1234, cname="us", stream_id="s", track_id="t"), LocalData()),
         session_id=42,
     )
-    return dataclasses.replace(base, **changes)
+    return base._replace(**changes)
 
 
 def reparse(description: SessionDescription) -> SessionDescription:

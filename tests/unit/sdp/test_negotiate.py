@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from tests.unit.sdp import shapes
@@ -38,8 +36,8 @@ def pair(offer_changes=None, answer_changes=None, **answer_arguments):
 
 def broken(answer, index: int = 0, **changes):
     media = list(answer.media)
-    media[index] = dataclasses.replace(media[index], **changes)
-    return dataclasses.replace(answer, media=tuple(media))
+    media[index] = media[index]._replace(**changes)
+    return answer._replace(media=tuple(media))
 
 
 def fails(offer, answer) -> SdpRule:
@@ -148,7 +146,7 @@ def test_an_answer_must_complement_the_setup(offered: Setup, answered: Setup) ->
 
 def test_an_answer_mirrors_its_offer() -> None:
     offer, answer = pair()
-    short = dataclasses.replace(answer, media=answer.media[:1], bundles=(("0",),))
+    short = answer._replace(media=answer.media[:1], bundles=(("0",),))
     assert fails(offer, short) is SdpRule.ANSWER_SHAPE
     assert fails(offer, broken(answer, kind="video")) is SdpRule.ANSWER_SHAPE
     assert fails(offer, broken(answer, mid="9")) is SdpRule.ANSWER_SHAPE
@@ -160,17 +158,17 @@ def test_an_answer_needs_mux_codecs_and_bundle() -> None:
     offer, answer = pair()
     assert fails(offer, broken(answer, rtcp_mux=False)) is SdpRule.RTCP_MUX
     assert fails(offer, broken(answer, codecs=())) is SdpRule.ANSWER_CODECS
-    alone = dataclasses.replace(answer, bundles=(("0",),))
+    alone = answer._replace(bundles=(("0",),))
     assert fails(offer, alone) is SdpRule.NOT_BUNDLED
-    more = dataclasses.replace(answer, bundles=(("0", "1", "2"),))
+    more = answer._replace(bundles=(("0", "1", "2"),))
     assert fails(offer, more) is SdpRule.ANSWER_BUNDLE
 
 
 def test_an_answer_needs_transport_attributes() -> None:
     offer, answer = pair({"media": (LocalData(),)})
-    bare = dataclasses.replace(answer.media[0].transport, ufrag="")
+    bare = answer.media[0].transport._replace(ufrag="")
     assert fails(offer, broken(answer, transport=bare)) is SdpRule.ICE_MISSING
-    bare = dataclasses.replace(answer.media[0].transport, fingerprints=())
+    bare = answer.media[0].transport._replace(fingerprints=())
     assert fails(offer, broken(answer, transport=bare)) is SdpRule.FINGERPRINT_MISSING
 
 
@@ -181,15 +179,15 @@ def test_an_answer_that_refuses_everything_is_an_error() -> None:
 
 def test_an_answer_may_leave_out_mids_of_a_single_section() -> None:
     offer, answer = pair({"media": (LocalData(),)})
-    check_answer(offer, broken(dataclasses.replace(answer, bundles=()), mid=None))
+    check_answer(offer, broken(answer._replace(bundles=()), mid=None))
 
 
 def test_a_reoffer_keeps_lines_in_place() -> None:
     first = create_offer(local())
     check_reoffer(first, create_offer(local(), previous=first))
     for bad in (
-        dataclasses.replace(first, media=first.media[:1]),
-        dataclasses.replace(first, media=first.media[::-1]),
+        first._replace(media=first.media[:1]),
+        first._replace(media=first.media[::-1]),
         broken(first, mid="7"),
         broken(first, kind="video"),
     ):
@@ -205,7 +203,7 @@ def test_a_reoffer_may_reuse_a_refused_line() -> None:
 
 def agreed(**changes):
     offer, answer = pair(None, None)
-    state = dataclasses.replace(PEER, **changes)
+    state = PEER._replace(**changes)
     answer = reparse(create_answer(offer, local(transport=state)))
     return negotiate(offer, answer, is_offerer=True)
 
@@ -224,12 +222,12 @@ def test_changes_below_the_media() -> None:
 def test_changes_of_the_data_section() -> None:
     base = agreed()
     assert base.data is not None
-    gone = dataclasses.replace(base, data=None)
+    gone = base._replace(data=None)
     assert compare(base, gone).sctp_ended
     assert not compare(gone, base).sctp_replaced
-    moved = dataclasses.replace(base, data=dataclasses.replace(base.data, remote_port=6000))
+    moved = base._replace(data=base.data._replace(remote_port=6000))
     assert compare(base, moved).sctp_replaced
-    anew = dataclasses.replace(base, data=dataclasses.replace(base.data, mid="5"))
+    anew = base._replace(data=base.data._replace(mid="5"))
     assert compare(base, anew).sctp_replaced
 
 
