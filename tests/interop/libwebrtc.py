@@ -111,6 +111,10 @@ class Libwebrtc:
         self._events.remove(found)
         return found
 
+    def forget(self, event: str) -> None:
+        """Forget events of a kind, to wait for new ones."""
+        self._events = [one for one in self._events if one["ev"] != event]
+
     # -- what tests do with it ----------------------------------------------------------------
 
     async def connected_at(self) -> float:
@@ -191,6 +195,7 @@ async def libwebrtc_calls(
     channels: list[dict[str, Any]] | None = None,
     audio: bool = False,
     options: tuple[str, ...] = (),
+    edit_offer: Callable[[str], str] = str,
     edit_answer: Callable[[str], str] = str,
 ) -> AsyncIterator[Call]:
     """Hold a call that libwebrtc offers and our server answers; `delay_s` holds for all ways."""
@@ -203,7 +208,7 @@ async def libwebrtc_calls(
                 peer.tell("offer", channels=made, audio=audio, restart=False)
                 offer = (await peer.take("description"))["sdp"]
                 await asyncio.sleep(delay_s)
-                session = server.accept_offer(wire.through(offer, ours=False))
+                session = server.accept_offer(edit_offer(wire.through(offer, ours=False)))
                 channel = prepare(session)
                 await asyncio.sleep(delay_s)
                 peer.tell("accept", sdp=edit_answer(wire.through(session.answer, ours=True)))

@@ -180,12 +180,13 @@ class Peer:
 
     async def _set_local(self, description: webrtc.RTCSessionDescriptionInit) -> None:
         connection = self.connection
-        gathered = asyncio.Event()
-        connection.on("icegatheringstatechange", lambda _: gathered.set())
         await connection.set_local_description(description)
-        while plain(connection.ice_gathering_state) != "complete":
-            gathered.clear()
-            await gathered.wait()
+        # after a restart the state says `complete` of what was gathered before
+        while (
+            plain(connection.ice_gathering_state) != "complete"
+            or "a=candidate:" not in connection.local_description.sdp
+        ):
+            await asyncio.sleep(0.002)
         emit("description", kind=plain(description.type), sdp=connection.local_description.sdp)
 
     async def accept(self, sdp: str) -> None:
