@@ -40,7 +40,8 @@ class TransportParameters(NamedTuple):
     is_dtls_client: bool
 
 
-class AudioParameters(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AudioParameters:
     """One agreed audio section, seen from our side.
 
     `send_codecs` carry the peer's payload types, `receive_codecs` ours; the first is preferred.
@@ -71,7 +72,8 @@ class AudioParameters(NamedTuple):
         return None
 
 
-class DataParameters(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataParameters:
     """The agreed data-channel section; `send_limit` None means any message size.
 
     `remote_init` is the peer's `sctp-init` as bytes, whatever SNAP makes of it (`snap`).

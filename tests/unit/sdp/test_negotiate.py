@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from tests.unit.sdp import shapes
@@ -225,9 +227,9 @@ def test_changes_of_the_data_section() -> None:
     gone = base._replace(data=None)
     assert compare(base, gone).sctp_ended
     assert not compare(gone, base).sctp_replaced
-    moved = base._replace(data=base.data._replace(remote_port=6000))
+    moved = base._replace(data=dataclasses.replace(base.data, remote_port=6000))
     assert compare(base, moved).sctp_replaced
-    anew = base._replace(data=base.data._replace(mid="5"))
+    anew = base._replace(data=dataclasses.replace(base.data, mid="5"))
     assert compare(base, anew).sctp_replaced
 
 
