@@ -337,12 +337,16 @@ def run(start: Start, *, timeout_s: float = 30.0, answer: Callable[[str], str] =
     )
 
 
-class Sieve:
-    """A network that loses what `loses(sender, data)` says; everything else is as before."""
+Meddling = Callable[[str, bytes, list[Transit]], list[Transit]]
+"""Sender, datagram and its copies under way: what arrives instead."""
 
-    def __init__(self, network: Network, loses: Callable[[str, bytes], bool]) -> None:
+
+class Meddler:
+    """A network with somebody in the middle; everything else is as before."""
+
+    def __init__(self, network: Network, meddle: Meddling) -> None:
         self._network = network
-        self._loses = loses
+        self._meddle = meddle
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._network, name)
@@ -350,17 +354,23 @@ class Sieve:
     def transmit(
         self, data: bytes, source: Address, destination: Address, now: float
     ) -> tuple[list[Transit], Fate, str]:
-        """Send one datagram, unless it is lost."""
+        """Send one datagram past whoever is in the middle."""
         copies, fate, receiver = self._network.transmit(data, source, destination, now)
         sender = self._network.owner(source) or "stranger"
-        if self._loses(sender, data):
-            return [], Fate.LOST, receiver
+        if copies:
+            copies = self._meddle(sender, data, copies)
+            fate = fate if copies else Fate.LOST
         return copies, fate, receiver
+
+
+def meddle(pair: Pair, meddling: Meddling) -> None:
+    """Let `meddling` have its way with every datagram from now on."""
+    pair.network = Meddler(pair.network, meddling)
 
 
 def sieve(pair: Pair, loses: Callable[[str, bytes], bool]) -> None:
     """Lose chosen datagrams from now on."""
-    pair.network = Sieve(pair.network, loses)
+    meddle(pair, lambda sender, data, copies: [] if loses(sender, data) else copies)
 
 
 def show(pair: Pair) -> str:
