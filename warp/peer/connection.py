@@ -192,8 +192,10 @@ class PeerConnection:
         self._advance(now)
 
     def datagrams_to_send(self, now: float) -> list[Datagram]:
-        """Drain what has to leave, in order."""
+        """Drain what has to leave, in order; after the end, the last words and nothing more."""
         out = self._bundle.datagrams_to_send(now)
+        if self.state in ENDED and self._bundle.transport is not None:
+            self._bundle.transport.ice.close(now)
         sent = self._sent
         for data, _ in out:
             sent[0] += 1

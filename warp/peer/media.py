@@ -89,14 +89,16 @@ class Media:
                 self._senders[mid] = session.add_sender(self._sender_config(mid, opus))
             if receives and mid not in self._receivers:
                 self._receivers[mid] = session.add_receiver(_receiver_config(mid, section))
-        for mid in [m for m in self._senders if m not in agreed or not agreed[m].direction.sends]:
-            session.remove_sender(self._senders.pop(mid), now)
         for mid in [
             m for m in self._receivers if m not in agreed or not agreed[m].direction.receives
         ]:
             session.router.remove_receiver(mid)
             del self._receivers[mid]
-        self.sender = next(iter(self._senders.values()), None)
+        # a source that falls silent is kept: it goes on with its numbers when it may speak again,
+        # since SRTP takes no number twice (RFC 3711 section 3.3.2)
+        self.sender = next(
+            (s for m, s in self._senders.items() if m in agreed and agreed[m].direction.sends), None
+        )
 
     def _make_session(self, first: AudioParameters) -> RtpSession:
         ids = {extension.uri: extension.id for extension in first.extensions}
