@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from warp.datachannel.dcep import Ppid
+from warp.errors import UsageError
 
 # RFC 8831 section 6.6: SCTP cannot send nothing, so the empty message is one byte and its own PPID
 _NOTHING: Final = b"\0"
@@ -18,11 +19,20 @@ _TEXTS: Final = frozenset({_STRING, int(Ppid.STRING_PARTIAL)})
 
 
 def encode_payload(data: str | bytes | bytearray | memoryview) -> tuple[int, bytes]:
-    """Return PPID and payload. A `bytes` object is passed on as it is, not copied."""
+    """Return PPID and payload. A `bytes` object is passed on as it is, not copied.
+
+    Raises `UsageError` for what is neither text that UTF-8 can hold nor bytes.
+    """
     if isinstance(data, str):
         if data:
-            return _STRING, data.encode()
+            try:
+                return _STRING, data.encode()
+            except UnicodeEncodeError as error:
+                raise UsageError(f"a text message cannot hold {data[error.start]!r}") from None
         return Ppid.STRING_EMPTY, _NOTHING
+    # bytes(10**9) would be a gigabyte of zeros
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise UsageError(f"a message is str or bytes, not {type(data).__name__}")
     payload = bytes(data)
     return (_BINARY, payload) if payload else (Ppid.BINARY_EMPTY, _NOTHING)
 

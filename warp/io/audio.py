@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from warp.errors import UsageError
+from warp.errors import MessageTooLarge, UsageError
 from warp.peer import SendPermission
-from warp.rtp import AudioFrame
+from warp.rtp import AudioFrame, SenderConfig
 
 if TYPE_CHECKING:
     from warp.io.session import Session
@@ -23,6 +23,7 @@ CLOCK_RATE = 48_000
 SLOT_TICKS = 960
 MAX_IN = 512
 MAX_OUT = 6_000
+MAX_PAYLOAD_BYTES = SenderConfig().max_payload_bytes
 _MAX_CATCH_UP = 8
 # a frame up to this late continues its talkspurt: the listener's jitter buffer absorbs it
 _LATE_TICKS = 3 * SLOT_TICKS
@@ -119,15 +120,21 @@ class AudioOut:
     ) -> None:
         """Queue one Opus payload of `duration` samples at 48 kHz (960: 20 ms).
 
-        Raises `UsageError` when two minutes are queued already, or when the session is closed.
+        Raises `MessageTooLarge` when it does not fit into one packet, `UsageError` for what is no
+        payload, when two minutes are queued already, or when the session is closed.
         """
         if self._muted:
             raise UsageError("audio_out is closed: the session has ended")
-        if not 0 < duration <= 5760:
+        # what cannot be sent is refused here: in the queue it would stop all that is behind it
+        if not isinstance(payload, (bytes, bytearray, memoryview)) or not payload:
+            raise UsageError(f"an Opus payload is one byte or more, not {payload!r:.40}")
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise MessageTooLarge(f"{len(payload)} bytes; a packet holds {MAX_PAYLOAD_BYTES}")
+        if not isinstance(duration, int) or not 0 < duration <= 5760:
             raise UsageError(f"an Opus packet holds 1 to 5760 samples at 48 kHz, not {duration}")
         if len(self._queue) >= MAX_OUT:
             raise UsageError(f"audio_out holds {MAX_OUT} frames already: wait, or clear() it")
-        self._queue.append((payload, duration, non_personal))
+        self._queue.append((bytes(payload), duration, non_personal))
         self._queued_ticks += duration
         if not self._registered:
             self._pump(self._session.driver.loop.time())

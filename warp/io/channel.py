@@ -92,7 +92,8 @@ class Channel:
     def send(self, message: str | bytes) -> None:
         """Queue a message: `str` as text, bytes as binary.
 
-        Raises `MessageTooLarge` beyond what the peer accepts, `InvalidState` unless open.
+        Raises `MessageTooLarge` beyond what the peer accepts, `InvalidState` unless open and
+        `UsageError` for what is neither text nor bytes.
         """
         self._inner.send(message, self._session.driver.loop.time())
         self._session.driver.flush_soon(self._session)
@@ -138,7 +139,12 @@ class Channel:
     async def _wait(self) -> None:
         waiter = self._session.driver.loop.create_future()
         self._waiters.append(waiter)
-        await waiter
+        try:
+            await waiter
+        finally:
+            # whoever polls with a timeout leaves nothing behind
+            if waiter in self._waiters:
+                self._waiters.remove(waiter)
 
     def _receive(self, message: str | bytes) -> None:
         self._messages.append(message)

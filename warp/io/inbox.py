@@ -42,6 +42,8 @@ class Inbox(Generic[T]):
                 # what woke this reader may be for another one
                 if waiter.done() and not waiter.cancelled():
                     self._wake_one()
+                elif waiter in self._waiters:
+                    self._waiters.remove(waiter)
                 raise
         return self._items.popleft()
 

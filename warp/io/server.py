@@ -37,6 +37,7 @@ class Server(SessionOwner):
         "_config",
         "_driver",
         "_entropy",
+        "_is_closed",
         "_peer_config",
         "_sessions",
         "_trace",
@@ -59,7 +60,8 @@ class Server(SessionOwner):
         self._certificate = certificate
         self._entropy = entropy
         self._trace = trace
-        self._sessions: dict[Session, None] = {}
+        self._is_closed = False
+        self._sessions: dict[Session, tuple[str, ...]] = {}
         self._by_ufrag: dict[str, Session] = {}
         self._peer_config = config.peer(wall_offset_s=wall_offset(driver.loop))
         self.port = next(iter(driver.ports))[1]
@@ -105,7 +107,7 @@ class Server(SessionOwner):
         Raises `warp.sdp.SdpError` naming line and rule when the offer is not usable, and
         `InvalidState` when the server is full or closed; then nothing is left behind.
         """
-        if not self._driver.ports:
+        if self._is_closed:
             raise InvalidState("the server is closed")
         if len(self._sessions) >= self._config.max_sessions:
             raise InvalidState(f"the server already serves {len(self._sessions)} sessions")
@@ -124,7 +126,6 @@ class Server(SessionOwner):
             peer.add_local_candidate(candidate, now)
         session = Session(self._driver, peer, self)
         session.accept_offer(sdp)
-        self._sessions[session] = None
         return session
 
     def _present_config(self) -> PeerConfig:
@@ -143,7 +144,10 @@ class Server(SessionOwner):
 
     def register(self, session: Session) -> None:
         """Know the session by every ufrag that may name it in a check."""
-        for ufrag in session.peer.local_ufrags:
+        names = session.peer.local_ufrags
+        self._forget_names(session)
+        self._sessions[session] = names
+        for ufrag in names:
             self._by_ufrag[ufrag] = session
 
     def route(self, session: Session, event: FlowAuthenticated) -> None:
@@ -154,17 +158,22 @@ class Server(SessionOwner):
 
     def release(self, session: Session) -> None:
         """Forget a session that has ended."""
-        for ufrag in session.peer.local_ufrags:
+        self._forget_names(session)
+        self._sessions.pop(session, None)
+
+    def _forget_names(self, session: Session) -> None:
+        # those that it was known by: of many ICE restarts its peer remembers the last few
+        for ufrag in self._sessions.get(session, ()):
             if self._by_ufrag.get(ufrag) is session:
                 del self._by_ufrag[ufrag]
-        self._sessions.pop(session, None)
 
     def resolves_names(self) -> bool:
         """A lite agent checks nobody and has no use for addresses."""
         return not self._config.lite
 
     async def close(self) -> None:
-        """Close every session, then the port. Harmless when repeated."""
+        """Take no more offers; close every session, then the port. Harmless when repeated."""
+        self._is_closed = True
         try:
             await asyncio.gather(*(session.close() for session in self.sessions))
         finally:

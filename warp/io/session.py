@@ -300,7 +300,10 @@ class Session:
             elif isinstance(event, datachannel.ChannelAnnounced):
                 self._announce(self._wrap(event.channel))
             elif isinstance(event, _WAKING):
-                self._wrap(event.channel)._wake()
+                channel = self._wrap(event.channel)
+                if isinstance(event, datachannel.ChannelClosed):
+                    del self._channels[id(event.channel)]
+                channel._wake()
 
     def _announce(self, channel: Channel) -> None:
         """Offer a channel of the peer's to whoever iterates; what nobody wants is closed."""
@@ -320,8 +323,6 @@ class Session:
         channel = self._channels.get(id(inner))
         if channel is None:
             channel = self._channels[id(inner)] = Channel(self, inner)
-        if inner.state is datachannel.ChannelState.CLOSED:
-            self._channels.pop(id(inner), None)
         return channel
 
     def _end(self, error: WarpError | None) -> None:

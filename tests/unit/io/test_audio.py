@@ -251,8 +251,29 @@ def test_what_is_queued_is_bounded() -> None:
     assert around.out.queued_ms == MAX_OUT * 20
 
 
-@pytest.mark.parametrize("duration", [0, -1, 5761])
-def test_impossible_durations(duration: int) -> None:
+@pytest.mark.parametrize("payload", [None, "text", 5, [1], b"", OPUS * 20])
+def test_what_is_no_payload_is_refused_and_stops_nothing(payload: Any) -> None:
+    around = Surroundings()
+    around.say(2)
+    with pytest.raises(UsageError):
+        around.out.send(payload)
+    around.say(2, first=2)
+    around.loop.advance(0.2)
+    assert around.numbers == [0, 1, 2, 3]
+
+
+def test_a_payload_that_is_reused_leaves_as_it_was() -> None:
+    around = Surroundings()
+    around.say(1)
+    buffer: Any = bytearray(OPUS + b"1")
+    around.out.send(buffer)
+    buffer[-1] = 0
+    around.loop.advance(0.2)
+    assert around.peer.audio[-1][0] == OPUS + b"1"
+
+
+@pytest.mark.parametrize("duration", [0, -1, 5761, 960.0, "960"])
+def test_impossible_durations(duration: Any) -> None:
     around = Surroundings()
     with pytest.raises(UsageError, match="1 to 5760"):
         around.out.send(OPUS, duration=duration)

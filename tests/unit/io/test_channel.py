@@ -193,6 +193,19 @@ def test_a_cancelled_reader_loses_nothing() -> None:
     play(story)
 
 
+def test_polling_with_a_timeout_leaves_no_waiters() -> None:
+    async def story() -> None:
+        made = around()
+        for _ in range(3):
+            reading = asyncio.ensure_future(anext(made.channel))
+            await turns()
+            reading.cancel()
+            await asyncio.wait({reading})
+        assert made.channel._waiters == []
+
+    play(story)
+
+
 # -- on the wire ---------------------------------------------------------------------------------
 
 
@@ -272,6 +285,10 @@ def test_a_message_that_the_peer_does_not_take() -> None:
         ours, theirs = await pair(made)
         with pytest.raises(MessageTooLarge, match="1000"):
             ours.send(bytes(1001))
+        wrong: Any
+        for wrong in (None, 5, [1], "\ud800"):
+            with pytest.raises(UsageError, match="message"):
+                ours.send(wrong)
         ours.send(bytes(1000))
         assert len(await anext(theirs)) == 1000
         await made.close()

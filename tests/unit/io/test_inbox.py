@@ -52,5 +52,10 @@ def test_a_cancelled_reader_takes_nothing_with_it() -> None:
         assert await asyncio.wait_for(second, 1) == 1
         with pytest.raises(asyncio.CancelledError):
             await first
+        third = asyncio.ensure_future(anext(inbox))
+        await turns()
+        third.cancel()
+        await asyncio.wait({third})
+        assert len(inbox._waiters) == 0
 
     play(story)

@@ -244,6 +244,22 @@ def test_a_closed_server_takes_no_offers() -> None:
     play(story)
 
 
+def test_a_server_that_is_closing_takes_no_offers() -> None:
+    """Such a session would never end: its port is gone with the others'."""
+
+    async def story() -> None:
+        made = await open_call()
+        closing = asyncio.ensure_future(made.server.close())
+        await asyncio.sleep(0)
+        with pytest.raises(InvalidState, match="closed"):
+            made.server.accept_offer("")
+        await closing
+        assert made.server.sessions == []
+        await made.close()
+
+    play(story)
+
+
 def test_credentials_may_be_given_but_not_twice() -> None:
     async def story() -> None:
         own = IceCredentials("our1", "apasswordofmorethantwentytwo")

@@ -82,6 +82,30 @@ async def collect(source: Any) -> list[Any]:
     return [item async for item in source]
 
 
+@pytest.mark.parametrize("negotiated", [True, False])
+def test_what_was_sent_before_the_end_is_read_after_it(negotiated: bool) -> None:
+    """Messages, and the channel they came on, that arrive together with the goodbye."""
+
+    async def story(made: Call) -> None:
+        options: Any = {"negotiated": True, "stream_id": 0} if negotiated else {}
+        ours = made.local.channel("x", **options)
+        if negotiated:
+            theirs = made.remote.channel("x", **options)
+            reader = asyncio.ensure_future(collect(theirs))
+        await ours.opened()
+        for number in range(5):
+            ours.send(str(number))
+        await turns(1)
+        await made.local.close()
+        await made.remote.closed
+        if not negotiated:
+            [theirs] = await collect(made.remote.channels())
+            reader = asyncio.ensure_future(collect(theirs))
+        assert await asyncio.wait_for(reader, 1) == list("01234")
+
+    call(story)
+
+
 def test_an_abandoned_iteration_over_channels_leaves_no_task() -> None:
     async def story(made: Call) -> None:
         before = asyncio.all_tasks()
@@ -392,6 +416,9 @@ def test_an_ice_restart_goes_on_with_the_call() -> None:
         await made.local.renegotiate(signal, ice_restart=True)
         assert made.remote.peer.local_ufrag != before
         assert made.server._by_ufrag[made.remote.peer.local_ufrag] is made.remote
+        for _ in range(9):
+            await made.local.renegotiate(signal, ice_restart=True)
+        assert set(made.server._by_ufrag) == set(made.remote.peer.local_ufrags)
         made.local.audio_out.send(OPUS)
         assert (await anext(made.remote.audio_in)).payload == OPUS
         await shifted().pass_time(3, step=0.1)
