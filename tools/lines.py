@@ -90,6 +90,8 @@ class Worker:
             stdout=asyncio.subprocess.PIPE,
             env=environment,
             limit=_LIMIT,
+            # Ctrl-C is for the parent, which stops its children
+            start_new_session=True,
         )
         return cls(" ".join([module.rpartition(".")[2], *arguments]), process)
 

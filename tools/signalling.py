@@ -20,6 +20,7 @@ MAX_HEAD_BYTES = 16_384
 MAX_OFFER_BYTES = 65_536
 _TIMEOUT_S = 10.0
 _MAX_SHOWN = 300
+_MAX_DIGITS = 12
 
 Answer = Callable[[str], str]
 """Takes an offer, returns the answer; raises WarpError when the offer is not usable."""
@@ -45,8 +46,8 @@ async def serve_offers(host: str, port: int, answer: Answer) -> asyncio.Server:
 
     try:
         return await asyncio.start_server(serve, host, port, limit=MAX_HEAD_BYTES)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
         raise ToolFailure(f"cannot listen on http://{host}:{port}: {reason}") from error
 
 
@@ -90,7 +91,8 @@ async def _read_offer(reader: asyncio.StreamReader) -> str:
     length = fields.get("content-length", "")
     if not length.isascii() or not length.isdigit():
         raise _Refused("411 Length Required", "Content-Length is needed")
-    if int(length) > MAX_OFFER_BYTES:
+    # so many digits that int() refuses them are too large as well
+    if len(length) > _MAX_DIGITS or int(length) > MAX_OFFER_BYTES:
         raise _Refused("413 Content Too Large", f"an offer has at most {MAX_OFFER_BYTES} bytes")
     try:
         return (await reader.readexactly(int(length))).decode()

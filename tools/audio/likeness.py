@@ -60,7 +60,8 @@ def _offset(wanted: Floats, heard: Floats) -> int:
     size = 1 << (len(wanted) + len(heard)).bit_length()
     spectrum = np.fft.rfft(heard, size) * np.conj(np.fft.rfft(wanted, size))
     best = int(np.argmax(np.abs(np.fft.irfft(spectrum, size))))
-    return best - size if best > size // 2 else best
+    # a speech that begins before the recording can do so by less than its length
+    return best - size if best > size - len(wanted) else best
 
 
 def _loudness(sound: Floats) -> Floats:

@@ -36,7 +36,8 @@ class AddressInUse(UsageError):
 def bind_udp(host: str, port: int, *, reuse_port: bool = False) -> socket.socket:
     """Return a bound, non-blocking UDP socket with large buffers.
 
-    Raises `AddressInUse` when the port is taken, `UsageError` when the address is not ours.
+    Raises `AddressInUse` when the port is taken, `UsageError` when the address is not ours or
+    there is no such port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_DGRAM)
@@ -47,6 +48,9 @@ def bind_udp(host: str, port: int, *, reuse_port: bool = False) -> socket.socket
             sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
         sock.setblocking(False)
         sock.bind((host, port))
+    except OverflowError:
+        sock.close()
+        raise UsageError(f"UDP port {port} does not exist: 0 to 65535") from None
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:

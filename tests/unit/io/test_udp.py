@@ -259,6 +259,12 @@ def test_an_address_that_is_not_ours_is_said_plainly() -> None:
     assert not isinstance(caught.value, AddressInUse)
 
 
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_does_not_exist_is_said_plainly(port: int) -> None:
+    with pytest.raises(UsageError, match="0 to 65535"):
+        bind_udp(HOST, port)
+
+
 def test_two_workers_may_share_a_port() -> None:
     with bound(reuse_port=True) as one:
         port = one.getsockname()[1]

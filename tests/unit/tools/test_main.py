@@ -99,6 +99,12 @@ def test_ports_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         assert "in use" in line
 
 
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_ports_that_do_not_exist(capsys: pytest.CaptureFixture[str], port: int) -> None:
+    assert "0-65535" in fails(capsys, "serve", "--port", port)
+    assert "0 to 65535" in fails(capsys, "serve", "--port", 0, "--udp-port", port)
+
+
 @pytest.mark.slow
 def test_an_interrupt_ends_a_server_cleanly() -> None:
     command = [sys.executable, "-u", "-m", "warp_tools.main", "serve", "--port", "0"]

@@ -60,6 +60,7 @@ def test_an_offer_gets_its_answer() -> None:
         (b"POST /offer HTTP/1.1\r\n\r\n", "411", "Content-Length"),
         (post(b"x", length=b"-1"), "411", "Content-Length"),
         (post(b"x", length=str(MAX_OFFER_BYTES + 1).encode()), "413", "at most"),
+        (post(b"x", length=b"9" * 5_000), "413", "at most"),
         (post(b"\xff\xfe"), "400", "UTF-8"),
         (b"POST /offer HTTP/1.1\r\n" + b"a: b\r\n" * 5_000, "431", "too many headers"),
     ],

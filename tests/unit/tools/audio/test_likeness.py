@@ -33,6 +33,14 @@ def test_an_echo_through_opus_twice_after_a_greeting_is_the_same() -> None:
     assert found.offset_s == pytest.approx(len(GREETING) / 48_000, abs=0.02)
 
 
+def test_a_short_word_late_in_a_long_recording_is_found() -> None:
+    word = SPEECH[48_000:72_000]
+    reply = np.concatenate([np.zeros(160_000, np.int16), word, np.zeros(9_000, np.int16)])
+    found = likeness(word, reply)
+    assert found.correlation == pytest.approx(1.0)
+    assert found.offset_s == pytest.approx(160_000 / 48_000)
+
+
 def test_a_low_bit_rate_and_some_loss_are_forgiven() -> None:
     rough = through_opus(SPEECH, EncoderConfig(bitrate_bit_s=12_000), loss=0.03)
     assert likeness(SPEECH, rough).correlation > SAME_SPEECH
