@@ -17,6 +17,8 @@ from warp.sctp import Association
 
 _MAX_EXPECTED: Final = 1024
 _MAX_REFUSED: Final = 1024
+_NONE: Final[frozenset[int]] = frozenset()
+"""Shared: the sets of almost every session are empty, and hardly ever change."""
 
 
 class ClosingChannels:
@@ -28,8 +30,8 @@ class ClosingChannels:
         self._association = association
         self._timeout_s = timeout_s
         self._deadlines: dict[Channel, float] = {}
-        self._refused: set[int] = set()
-        self._expected: set[int] = set()
+        self._refused = _NONE
+        self._expected = _NONE
 
     def begin(self, channel: Channel, stream_id: int, now: float) -> None:
         """Start to close a channel that has a stream."""
@@ -46,7 +48,7 @@ class ClosingChannels:
         A peer that lets so many resets wait for its answer gets no more of them.
         """
         if stream_id not in self._refused and len(self._refused) < _MAX_REFUSED:
-            self._refused.add(stream_id)
+            self._refused |= {stream_id}
             self.expect_reset(stream_id)
             self._reset(stream_id, now)
 
@@ -57,19 +59,20 @@ class ClosingChannels:
         ours is not answered again: two sides without a channel would go on for ever.
         """
         if stream_id in self._expected:
-            self._expected.discard(stream_id)
+            self._expected -= {stream_id}
         else:
             self.refuse(stream_id, now)
 
     def expect_reset(self, stream_id: int) -> None:
         """Let the next reset of a stream without a channel pass: it answers one of ours."""
         if len(self._expected) >= _MAX_EXPECTED:
-            self._expected.clear()
-        self._expected.add(stream_id)
+            self._expected = _NONE
+        self._expected |= {stream_id}
 
     def note_message(self, stream_id: int) -> None:
         """Note that the peer has a channel where we have none."""
-        self._expected.discard(stream_id)
+        if stream_id in self._expected:
+            self._expected -= {stream_id}
 
     def _reset(self, stream_id: int, now: float) -> None:
         if self._association.established:  # else its end is already among its events
@@ -81,7 +84,7 @@ class ClosingChannels:
 
     def forget_refused(self, stream_ids: Iterable[int]) -> None:
         """Note that these resets are answered."""
-        self._refused.difference_update(stream_ids)
+        self._refused = self._refused.difference(stream_ids)
 
     def get_timer(self) -> float | None:
         """Return when the next channel is given up, or None."""

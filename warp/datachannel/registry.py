@@ -105,7 +105,7 @@ class ChannelRegistry:
         self._events: list[Event] = []
         self._early = EarlyMessages(self.config.early_messages, self.config.early_bytes)
         self._closing = ClosingChannels(association, self.config.close_timeout_s)
-        self._watched: set[Channel] = set()
+        self._watched: dict[Channel, None] = {}
         self._incoming: list[int] = []
 
     # -- commands
@@ -367,14 +367,14 @@ class ChannelRegistry:
     def watch(self, channel: Channel) -> None:
         """Note whether a channel has more unsent bytes than its threshold. Called by `Channel`."""
         if channel.buffered_amount > channel.buffered_amount_low_threshold:
-            self._watched.add(channel)
+            self._watched[channel] = None
         else:
-            self._watched.discard(channel)
+            self._watched.pop(channel, None)
 
     def _say_low(self) -> None:
         low = [c for c in self._watched if c.buffered_amount <= c.buffered_amount_low_threshold]
         for channel in sorted(low, key=lambda c: c.stream_id or 0):
-            self._watched.discard(channel)
+            del self._watched[channel]
             self._events.append(BufferedAmountLow(channel))
 
     # -- closing
@@ -443,7 +443,7 @@ class ChannelRegistry:
     def _end(self, channel: Channel, why: ChannelInput, now: float) -> None:
         self._become(channel, why, now)
         self._closing.end(channel)
-        self._watched.discard(channel)
+        self._watched.pop(channel, None)
         if channel.stream_id is not None:
             self._channels.pop(channel.stream_id, None)
         elif channel in self._waiting:

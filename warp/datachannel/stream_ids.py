@@ -8,8 +8,12 @@ were reset; where that never happened it is never used again.
 from __future__ import annotations
 
 from collections.abc import Container
+from typing import Final
 
 from warp.datachannel.config import MAX_STREAM_ID
+
+_NONE: Final[frozenset[int]] = frozenset()
+"""Shared: almost no session loses an id for good."""
 
 
 class StreamIds:
@@ -20,7 +24,7 @@ class StreamIds:
     def __init__(self, is_dtls_client: bool | None) -> None:
         self.is_dtls_client = is_dtls_client
         self.limit = MAX_STREAM_ID + 1
-        self._burned: set[int] = set()
+        self._burned = _NONE
 
     def allocate(self, used: Container[int]) -> int | None:
         """Return the lowest free id of our parity, or None."""
@@ -40,4 +44,4 @@ class StreamIds:
 
     def burn(self, stream_id: int) -> None:
         """Never use this id again: one direction may still carry the old channel."""
-        self._burned.add(stream_id)
+        self._burned |= {stream_id}

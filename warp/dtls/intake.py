@@ -10,7 +10,6 @@ counted and skipped; the ones around it in the datagram are kept.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
@@ -60,7 +59,7 @@ class Intake:
         self._held_bytes = 0
         # Epoch 0 has no replay window: a forged number would shut the real peer out. The same
         # record twice (sent directly and inside a connectivity check) is told by its bytes.
-        self._seen: deque[int] = deque(maxlen=_REMEMBERED)
+        self._seen: list[int] = []
         self.holding = True
         self.version: DtlsVersion | None = None
 
@@ -165,6 +164,7 @@ class Intake:
         if mark in self._seen:
             raise Discard(DtlsDiscard.REPLAY)
         self._seen.append(mark)
+        del self._seen[:-_REMEMBERED]
         content = data[start + PLAIN_HEADER_LENGTH : end]
         return Record(content_type, 0, high << 32 | low, content)
 

@@ -11,6 +11,7 @@ Called by the epoch table for every protected record: this is the hot path of da
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Final
 
 from warp.crypto import TAG_LENGTH, Aead, AeadKind, DecryptError, RecordNumberMask
@@ -81,6 +82,15 @@ class ReadKeys13:
         self._mask: Final = RecordNumberMask(kind, sn_key).mask
 
     @property
+    def window(self) -> tuple[int, int]:
+        """The replay window, for keys that take the place of these."""
+        return self._top, self._seen
+
+    @window.setter
+    def window(self, window: tuple[int, int]) -> None:
+        self._top, self._seen = window
+
+    @property
     def used(self) -> bool:
         """Tell whether the peer has sent anything under these keys."""
         return self._top >= 0
@@ -146,3 +156,30 @@ class ReadKeys13:
             raise misbehaved(
                 Alert.BAD_RECORD_MAC, DtlsRule.TOO_MANY_FORGERIES, "RFC 9147 section 4.5.3"
             )
+
+
+class ParkedReadKeys13:
+    """An epoch that the peer has most likely left: the ciphers, kilobytes of them, are made again
+    only if a record of it comes. The replay window is kept all the while.
+    """
+
+    __slots__ = ("_keys", "_make", "_window", "epoch")
+
+    def __init__(self, keys: ReadKeys13, make: Callable[[], ReadKeys13]) -> None:
+        """Take the place of `keys`; `make` returns the same keys with an empty window."""
+        self.epoch = keys.epoch
+        self._window: Final = keys.window
+        self._make: Final = make
+        self._keys: ReadKeys13 | None = None
+
+    @property
+    def failures(self) -> int:
+        """Records that did not decrypt since the keys were made again."""
+        return 0 if self._keys is None else self._keys.failures
+
+    def open(self, data: bytes, start: int, end: int) -> tuple[int, int, bytes]:
+        """See `ReadKeys13.open`."""
+        if self._keys is None:
+            self._keys = self._make()
+            self._keys.window = self._window
+        return self._keys.open(data, start, end)

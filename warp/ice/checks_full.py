@@ -101,9 +101,7 @@ class FullChecks:
     @property
     def _can_check(self) -> bool:
         return (
-            self._started_at is not None
-            and self._keys.remote_key is not None
-            and self._ended is None
+            self._started_at is not None and self._keys.remote is not None and self._ended is None
         )
 
     # -- commands ---------------------------------------------------------------------

@@ -13,11 +13,11 @@ class Keys:
     __slots__ = (
         "_incoming",
         "_incoming_prefix",
+        "_remote_key",
         "local",
         "local_key",
         "remote",
         "remote_is_lite",
-        "remote_key",
         "username",
     )
 
@@ -28,10 +28,17 @@ class Keys:
         self._incoming_prefix = f"{local.ufrag}:".encode()
         self._incoming: bytes | None = None
         self.remote: IceCredentials | None = None
-        self.remote_key: HmacSha1 | None = None
+        self._remote_key: HmacSha1 | None = None
         self.remote_is_lite = False
         self.username = b""
         """USERNAME of our own checks: remote ufrag, colon, local ufrag (section 7.2.2)."""
+
+    @property
+    def remote_key(self) -> HmacSha1 | None:
+        """What our own checks are signed with, and their answers; a lite agent never asks."""
+        if self._remote_key is None and self.remote is not None:
+            self._remote_key = HmacSha1(self.remote.pwd.encode())
+        return self._remote_key
 
     def set_remote(self, remote: IceCredentials, lite: bool) -> None:
         """Take the peer's half. Raises `UsageError` when it cannot be used."""
@@ -42,7 +49,6 @@ class Keys:
             raise InvalidConfig("both ufrags together have at most 507 characters")
         if self.remote is None:
             self.remote = remote
-            self.remote_key = HmacSha1(remote.pwd.encode())
             self.username = username
             self._incoming = self._incoming_prefix + remote.ufrag.encode()
         self.remote_is_lite = lite

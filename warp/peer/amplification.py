@@ -23,7 +23,7 @@ class AmplificationBudget:
 
     def __init__(self) -> None:
         self._credit: dict[Address, int] = {}
-        self._validated: set[Address] = set()
+        self._validated: tuple[Address, ...] = ()
         self.blocked = 0
 
     def receive(self, remote: Address, size: int) -> None:
@@ -40,9 +40,7 @@ class AmplificationBudget:
         if remote in self._validated:
             return
         self._credit.pop(remote, None)
-        if len(self._validated) >= MAX_ADDRESSES:
-            self._validated.pop()
-        self._validated.add(remote)
+        self._validated = (*self._validated[1 - MAX_ADDRESSES :], remote)
 
     def is_validated(self, remote: Address) -> bool:
         """Tell whether the limit of this address is lifted."""

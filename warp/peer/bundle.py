@@ -29,10 +29,12 @@ from warp.peer.stats import transport_stats
 from warp.peer.transport import Transport
 from warp.sdp import LocalDescriptionState, Negotiated, SnapNegotiation, compare
 from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
+from warp.timers import earliest
 from warp.trace import Trace
 
 MAX_UFRAGS = 4
 SPED_CONFIG = SpedConfig()
+_SPED_OPTIONS = frozenset(SPED_OPTIONS)
 ICE_FULL, ICE_LITE = IceConfig(), IceConfig(lite=True)
 # RTP header, header extensions, SRTP tag
 MEDIA_OVERHEAD = 12 + 20 + 16
@@ -238,7 +240,7 @@ class Bundle:
             config = self._config.dtls(
                 media=bool(agreed.audio),
                 active=remote.is_dtls_client,
-                sped=self._config.sped and bool(set(remote.ice_options) & set(SPED_OPTIONS)),
+                sped=self._config.sped and not _SPED_OPTIONS.isdisjoint(remote.ice_options),
                 remote_is_lite=remote.ice_lite,
             )
             transport.start_dtls(role, config, self._certificate, now)
@@ -384,12 +386,10 @@ class Bundle:
 
     def get_timer(self) -> float | None:
         """Return the earliest deadline of the organs."""
-        due = [self.data.get_timer()]
+        due = self.data.get_timer()
         if self.transport is not None:
-            due.append(self.transport.get_timer())
-        if self.media is not None:
-            due.append(self.media.get_timer())
-        return min((deadline for deadline in due if deadline is not None), default=None)
+            due = earliest(due, self.transport.get_timer())
+        return due if self.media is None else earliest(due, self.media.get_timer())
 
     def get_media_timer(self) -> float | None:
         """Return the media's next deadline."""

@@ -25,7 +25,12 @@ from warp.peer.config import PeerConfig
 from warp.peer.demux import Kind, classify
 from warp.peer.events import FlowAuthenticated, MediaReady, StateChanged, Terminated
 from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
+from warp.timers import earliest
 from warp.trace import Trace
+
+# tuples: a union would be made anew for every event
+_PATH_NEWS = (ice.FlowAuthenticated, ice.PairValidated, ice.PairSelected)
+_ENDINGS = (ice.Terminated, dtls.Terminated)
 
 
 class PeerConnection:
@@ -223,10 +228,7 @@ class PeerConnection:
         """Return the earliest deadline of all organs. Pure."""
         if self.state in ENDED:
             return None
-        deadline = self._bundle.get_timer()
-        if self._deadline is not None and (deadline is None or self._deadline < deadline):
-            return self._deadline
-        return deadline
+        return earliest(self._bundle.get_timer(), self._deadline)
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
@@ -260,7 +262,7 @@ class PeerConnection:
         if transport.dtls is None:
             bundle.meet_early_client(now)
         for event in transport.events(now):
-            if isinstance(event, ice.FlowAuthenticated | ice.PairValidated | ice.PairSelected):
+            if isinstance(event, _PATH_NEWS):
                 self._events.append(FlowAuthenticated(event.flow))
             elif isinstance(event, dtls.EarlyWriteReady):
                 if transport.permission is SendPermission.NON_PERSONAL:
@@ -276,7 +278,7 @@ class PeerConnection:
                     self._events.append(MediaReady(transport.permission))
             elif isinstance(event, dtls.CloseNotify):
                 self._end(None, Input.CLOSED, now)
-            elif isinstance(event, ice.Terminated | dtls.Terminated):
+            elif isinstance(event, _ENDINGS):
                 self._fail(event.error, now)
         self._events += bundle.exchange_data(now)
         if bundle.data.hung_up:

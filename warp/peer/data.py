@@ -111,8 +111,9 @@ class DataTransport:
         if self._started:
             return
         self._started = True
-        if self._remote_init is not None:
-            self._association.start_snap(self._remote_init, now)
+        remote_init, self._remote_init = self._remote_init, None
+        if remote_init is not None:
+            self._association.start_snap(remote_init, now)
         elif self._is_client or self._simultaneous:
             self._association.start(now)
         else:

@@ -6,8 +6,6 @@ here is delivered only after the peer is authenticated (RFC 8446 section 2, half
 
 from __future__ import annotations
 
-from collections import deque
-
 MAX_PACKETS = 64
 MAX_BYTES = 64 * 1024
 
@@ -18,7 +16,7 @@ class HoldBuffer:
     __slots__ = ("_bytes", "_packets", "dropped")
 
     def __init__(self) -> None:
-        self._packets: deque[tuple[bytes, float]] = deque()
+        self._packets: list[tuple[bytes, float]] = []
         self._bytes = 0
         self.dropped = 0
 
@@ -30,13 +28,12 @@ class HoldBuffer:
         self._packets.append((data, now))
         self._bytes += len(data)
         while len(self._packets) > MAX_PACKETS or self._bytes > MAX_BYTES:
-            old, _ = self._packets.popleft()
+            old, _ = self._packets.pop(0)
             self._bytes -= len(old)
             self.dropped += 1
 
     def take(self) -> list[tuple[bytes, float]]:
         """Empty the buffer and return its packets in order of arrival."""
-        packets = list(self._packets)
-        self._packets.clear()
+        packets, self._packets = self._packets, []
         self._bytes = 0
         return packets

@@ -8,8 +8,8 @@ Called by `warp.peer.bundle`, which protects and unprotects.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from warp.contract import Event
@@ -25,8 +25,9 @@ from warp.rtp import (
     RtpSession,
     SenderConfig,
     SessionConfig,
+    draw_cname,
 )
-from warp.sdp import AudioParameters, Codec, LocalAudio
+from warp.sdp import AudioParameters, Codec, HeaderExtension, LocalAudio
 from warp.trace import Trace
 
 _KINDS: Mapping[str, PayloadKind] = {
@@ -59,8 +60,7 @@ class Media:
         self._entropy = entropy
         self._trace = trace
         self._ssrc = random_u32(entropy, nonzero=True)
-        # RFC 7022 section 4.2: 96 random bits, new for every session
-        self._cname = base64.b64encode(entropy.random_bytes(12)).decode("ascii")
+        self._cname = draw_cname(entropy)
         self._senders: dict[str, AudioSender] = {}
         self._receivers: dict[str, AudioReceiver] = {}
         self.sender: AudioSender | None = None
@@ -86,9 +86,13 @@ class Media:
             sends, receives = section.direction.sends, section.direction.receives
             opus = section.send_codec("opus", 48_000)
             if sends and opus is not None and mid not in self._senders:
-                self._senders[mid] = session.add_sender(self._sender_config(mid, opus))
+                self._senders[mid] = session.add_sender(
+                    _sender_config(mid, opus, session.config.extensions),
+                    ssrc=None if self._senders else self._ssrc,
+                )
             if receives and mid not in self._receivers:
-                self._receivers[mid] = session.add_receiver(_receiver_config(mid, section))
+                config = _receiver_config(mid, section.receive_codecs)
+                self._receivers[mid] = session.add_receiver(config)
         for mid in [
             m for m in self._receivers if m not in agreed or not agreed[m].direction.receives
         ]:
@@ -101,27 +105,11 @@ class Media:
         )
 
     def _make_session(self, first: AudioParameters) -> RtpSession:
-        ids = {extension.uri: extension.id for extension in first.extensions}
-        session = RtpSession(
-            SessionConfig(
-                extensions=ExtensionMap.from_uris(ids),
-                reduced_size=first.rtcp_rsize,
-                wall_offset_s=self._config.wall_offset_s,
-            ),
+        return RtpSession(
+            _session_config(first.extensions, first.rtcp_rsize, self._config.wall_offset_s),
             entropy=self._entropy,
             trace=self._trace,
-        )
-        session.cname = self._cname
-        return session
-
-    def _sender_config(self, mid: str, opus: Codec) -> SenderConfig:
-        session = self.session
-        return SenderConfig(
-            mid=mid,
-            payload_type=opus.payload_type,
-            ssrc=None if self._senders else self._ssrc,
-            extensions=session.config.extensions if session is not None else ExtensionMap(),
-            nack_history=_NACK_HISTORY if "nack" in opus.feedback else 0,
+            cname=self._cname,
         )
 
     def start(self, now: float) -> None:
@@ -175,13 +163,40 @@ class Media:
         }
 
 
-def _receiver_config(mid: str, section: AudioParameters) -> ReceiverConfig:
+# configurations are values, and those of most sessions are the same
+
+
+@lru_cache(maxsize=16)
+def _session_config(
+    extensions: tuple[HeaderExtension, ...], reduced_size: bool, wall_offset_s: float
+) -> SessionConfig:
+    return SessionConfig(
+        extensions=ExtensionMap.from_uris(
+            {extension.uri: extension.id for extension in extensions}
+        ),
+        reduced_size=reduced_size,
+        wall_offset_s=wall_offset_s,
+    )
+
+
+@lru_cache(maxsize=16)
+def _sender_config(mid: str, opus: Codec, extensions: ExtensionMap) -> SenderConfig:
+    return SenderConfig(
+        mid=mid,
+        payload_type=opus.payload_type,
+        extensions=extensions,
+        nack_history=_NACK_HISTORY if "nack" in opus.feedback else 0,
+    )
+
+
+@lru_cache(maxsize=16)
+def _receiver_config(mid: str, codecs: tuple[Codec, ...]) -> ReceiverConfig:
     kinds = {
         codec.payload_type: kind
-        for codec in section.receive_codecs
+        for codec in codecs
         if (kind := _KINDS.get(codec.name.lower())) is not None
     }
-    opus = next((c for c in section.receive_codecs if c.name.lower() == "opus"), None)
+    opus = next((c for c in codecs if c.name.lower() == "opus"), None)
     return ReceiverConfig(
         mid=mid,
         payload_kinds=kinds,

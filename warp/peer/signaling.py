@@ -115,6 +115,7 @@ class Signaling:
             given = parse_description(text)
             self._refuse_munging(written, given)
             written = given
+        self._text = ""
         if move is Move.LOCAL_OFFER:
             self._offer = written
             self._become(move)

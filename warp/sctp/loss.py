@@ -10,7 +10,6 @@ found too, without a storm.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 _INDICATIONS: Final = 3
@@ -23,7 +22,7 @@ class LossDetector:
 
     def __init__(self, cumulative_acked: int) -> None:
         self._counts: dict[int, int] = {}
-        self._resent: deque[tuple[int, int]] = deque()
+        self._resent: list[tuple[int, int]] = []
         self.lost: list[int] = []
         """Heap of TSNs to send again; may name some that need it no more."""
         self.highest = cumulative_acked
@@ -58,8 +57,10 @@ class LossDetector:
         it reports, not only for those below the newest.
         """
         resent = self._resent
-        while resent and resent[0][0] <= newest_acked:
-            self._counts[resent.popleft()[1]] = 0
+        if resent and resent[0][0] <= newest_acked:
+            news = [tsn for since, tsn in resent if since <= newest_acked]  # they are in order
+            self._counts.update(dict.fromkeys(news, 0))
+            del resent[: len(news)]
         counts = self._counts
         lost = []
         for tsn, seen in counts.items():

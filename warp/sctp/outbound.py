@@ -10,7 +10,6 @@ Streams take turns message by message; with interleaving, fragment by fragment.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import Final
 
 from warp.sctp.chunks import (
@@ -155,8 +154,8 @@ class SendQueue:
 
     def __init__(self) -> None:
         self._streams: dict[int, OutStream] = {}
-        self._ready: deque[OutStream] = deque()
-        self._drained: set[int] = set()
+        self._ready: list[OutStream] = []
+        self._drained: dict[int, None] = {}
         self.interleaving = False
         self.header_size = DATA_HEADER
         self.messages = 0
@@ -233,11 +232,11 @@ class SendQueue:
         message.offset = end
         message.last_tsn = stream.last_tsn = tsn
         stream.buffered -= length
-        self._drained.add(stream.stream_id)
+        self._drained[stream.stream_id] = None
         if flags & END:
             self._finish(stream)
         elif self.interleaving:
-            self._ready.rotate(-1)
+            self._ready.append(self._ready.pop(0))
         pad = length & 3
         return Fragment(tsn, head + payload + PADS[pad] if pad else head + payload, message)
 
@@ -250,10 +249,10 @@ class SendQueue:
         if stream.head is not message:
             return False
         stream.buffered -= len(message.data) - message.offset
-        self._drained.add(stream.stream_id)
+        self._drained[stream.stream_id] = None
         if self._ready[0] is not stream:
             self._ready.remove(stream)
-            self._ready.appendleft(stream)
+            self._ready.insert(0, stream)
         self._finish(stream)
         return True
 
@@ -264,9 +263,7 @@ class SendQueue:
 
     def drained_streams(self) -> set[int]:
         """Drain the ids of streams whose buffered amount fell since the last call."""
-        drained = self._drained
-        if drained:
-            self._drained = set()
+        drained, self._drained = set(self._drained), {}
         return drained
 
     def pause(self, stream_id: int) -> None:
@@ -332,9 +329,9 @@ class SendQueue:
         self.messages -= 1
         ready = self._ready
         if stream.head is None:
-            ready.popleft()
+            del ready[0]
         elif len(ready) > 1:
-            ready.rotate(-1)
+            ready.append(ready.pop(0))
 
     def _number(self, stream: OutStream, message: Message) -> None:
         if self.interleaving:

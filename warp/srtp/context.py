@@ -78,7 +78,7 @@ class SrtpContext:
         # each costs several kilobytes, and a direction may long be silent
         self._outbound: Session | None = None
         self._inbound: Session | None = None
-        self._sources: set[bytes] = set()
+        self._sources: tuple[bytes, ...] = ()
 
     def _open_outbound(self) -> Session:
         session = _session(self.profile, self._our_key, Policy.SSRC_ANY_OUTBOUND, self._config)
@@ -116,7 +116,8 @@ class SrtpContext:
             plain = (self._inbound or self._open_inbound()).unprotect(packet)
         except (Error, ValueError) as error:
             raise _discarded(error) from None
-        self._sources.add(source)
+        if source not in self._sources:
+            self._sources += (source,)
         return plain
 
     def unprotect_rtcp(self, packet: bytes) -> bytes:
@@ -128,7 +129,8 @@ class SrtpContext:
             plain = (self._inbound or self._open_inbound()).unprotect_rtcp(packet)
         except (Error, ValueError) as error:
             raise _discarded(error) from None
-        self._sources.add(source)
+        if source not in self._sources:
+            self._sources += (source,)
         return plain
 
     def _check_room(self) -> None:

@@ -9,10 +9,11 @@ from warp.dtls.record13 import (
     MAX_FAILURES,
     OVERHEAD,
     WINDOW,
+    ParkedReadKeys13,
     ReadKeys13,
     WriteKeys13,
 )
-from warp.dtls.records import MAX_CONTENT, MAX_SEQUENCE, DtlsDiscard
+from warp.dtls.records import HANDSHAKE, MAX_CONTENT, MAX_SEQUENCE, DtlsDiscard
 from warp.errors import Discard, InvalidState
 
 KINDS = list(AeadKind)
@@ -194,3 +195,23 @@ def test_a_record_inside_a_datagram():
     assert read.open(data, 0, len(one))[2] == b"one"
     assert read.open(data, len(one), len(data))[2] == b"two"
     assert HEADER_LENGTH == 5
+
+
+def test_parked_keys_open_what_comes_late_and_nothing_twice():
+    write, read = keys(epoch=2)
+    records = [write.seal(HANDSHAKE, bytes((n,))) for n in range(4)]
+    open_(read, records[1])
+    made = []
+
+    def make() -> ReadKeys13:
+        made.append(keys(epoch=2)[1])
+        return made[-1]
+
+    parked = ParkedReadKeys13(read, make)
+    assert (parked.epoch, parked.failures, made) == (2, 0, [])
+    assert reason(parked, records[1]) is DtlsDiscard.REPLAY
+    assert open_(parked, records[0]) == (HANDSHAKE, 0, b"\0")
+    assert open_(parked, records[3]) == (HANDSHAKE, 3, b"\3")
+    assert reason(parked, records[3]) is DtlsDiscard.REPLAY
+    assert reason(parked, records[2][:-1] + b"!") is DtlsDiscard.DECRYPTION
+    assert (parked.failures, len(made)) == (1, 1)
