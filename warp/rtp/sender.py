@@ -24,6 +24,9 @@ from warp.rtp.packet import HEADER
 from warp.rtp.rtcp import ReportBlock, SenderReport
 
 _STARTS = struct.Struct("!II")  # sequence number, timestamp
+_REPEAT_PAUSE_S = 0.01
+_MAX_REPEATS = 10
+_NEVER = (float("-inf"), 0)
 
 
 class SenderStats(NamedTuple):
@@ -82,6 +85,7 @@ class AudioSender:
         "_leveled",
         "_octets",
         "_offset",
+        "_repeats",
         "_report",
         "_resent",
         "_rtt_s",
@@ -112,6 +116,8 @@ class AudioSender:
         self._rtt_s: float | None = None
         self._report: ReportBlock | None = None
         self._history: deque[bytes] | None = None
+        self._repeats: dict[int, tuple[float, int]] = {}
+        """When a remembered packet went out again last, and how often."""
         self._block = b""
         self._leveled: LeveledHeader | None = None
         self._prepare(config.mid)
@@ -159,20 +165,28 @@ class AudioSender:
     def receive_nack(self, sequences: Iterable[int], now: float) -> list[bytes]:
         """Return the packets, among those still remembered, that the peer asks for again.
 
-        A packet is returned once a call, however often it is named.
+        A few bytes ask for a whole history, in one datagram many times over: a packet goes out
+        again once in 10 ms, and 10 times at most.
         """
         history = self._history
         if not history:
             return []
         oldest = self._sequence - len(history)
-        out: dict[int, bytes] = {}
+        repeats = self._repeats
+        if len(repeats) > len(history):
+            repeats = self._repeats = {n: entry for n, entry in repeats.items() if n >= oldest}
+        wanted: set[int] = set()
         for number in sequences:
             back = (self._sequence - number) & 0xFFFF
-            index = self._sequence - back - oldest
-            if 0 < back <= len(history):
-                out[index] = history[index]
-        self._resent += len(out)
-        return [out[index] for index in sorted(out)]
+            sequence = self._sequence - back
+            if not 0 < back <= len(history):
+                continue
+            last, count = repeats.get(sequence, _NEVER)
+            if count < _MAX_REPEATS and now - last >= _REPEAT_PAUSE_S:
+                repeats[sequence] = now, count + 1
+                wanted.add(sequence)
+        self._resent += len(wanted)
+        return [history[sequence - oldest] for sequence in sorted(wanted)]
 
     def report(self, now: float, wall_time_s: float) -> SenderReport | None:
         """Return the sender part of a report, or None before the first packet.
@@ -194,6 +208,7 @@ class AudioSender:
         self._first_sequence = self._sequence
         self._octets = 0
         self._history = None
+        self._repeats = {}
         self._report = None
         self._prepare(self.config.mid)
 

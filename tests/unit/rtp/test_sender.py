@@ -107,6 +107,19 @@ def test_nacks_are_answered_from_a_bounded_memory() -> None:
     assert s.stats.resent == 4
 
 
+def test_a_packet_goes_out_again_a_few_times_and_not_at_once() -> None:
+    s = sender(nack_history=10)
+    packets = [s.packetize(b"%d" % i, 960 * i, 0.0) for i in range(10)]
+    numbers = [parse_rtp(p).sequence for p in packets]
+    assert s.receive_nack(numbers, 1.0) == packets
+    assert s.receive_nack(numbers, 1.005) == []
+    answers = [len(s.receive_nack(numbers, 1 + 0.02 * n)) for n in range(1, 12)]
+    assert answers == [10] * 9 + [0] * 2
+    for i in range(10, 40):
+        s.receive_nack([parse_rtp(s.packetize(b"x", 960 * i, 2.0)).sequence], 2.0)
+        assert len(s._repeats) <= 11
+
+
 def test_nacks_across_the_wrap() -> None:
     s = sender(nack_history=100)
     packets = {}
