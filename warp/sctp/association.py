@@ -87,8 +87,8 @@ class Association(Control):
         self._establish(agreement, now)
         self._announce(agreement)
         if self.config.heartbeat_interval_s is not None:
-            # no handshake has shown that the peer is there: ask at once, unless data goes out
-            self._timers.arm(SctpTimer.HEARTBEAT, now)
+            # no handshake has shown that the peer is there: ask, unless data has gone out by then
+            self._timers.arm(SctpTimer.HEARTBEAT, now + self.config.first_heartbeat_s)
         self._replay_early(now)
 
     def start(self, now: float) -> None:

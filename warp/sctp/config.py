@@ -48,6 +48,8 @@ class SctpConfig:
     sack_delay_s: float = 0.05  # RFC 9260 section 6.2: at most 0.5 s
 
     heartbeat_interval_s: float | None = 30.0  # RFC 9260 section 8.3; None sends none
+    first_heartbeat_s: float = 1.0
+    """After a start without handshake (SNAP); not at once, where it would delay the first media."""
     max_retransmissions: int | None = None
     """Give up after so many timeouts in a row; None: never, ICE consent decides (RFC 7675)."""
     max_init_retransmissions: int | None = None

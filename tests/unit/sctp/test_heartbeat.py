@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.sctp.support import Script, chunk, kinds
@@ -11,6 +13,9 @@ from warp.sctp.chunks import ChunkType
 from warp.sctp.parameters import encode_parameter
 
 FIRST = 1000
+
+
+AT_ONCE = SctpConfig(first_heartbeat_s=0.0)
 
 
 def heartbeats(script: Script, now: float) -> list[bytes]:
@@ -33,7 +38,7 @@ def test_one_larger_than_our_packets_is_dropped() -> None:
 
 
 def test_right_after_a_start_without_handshake() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     assert script.us.get_timer() == 0.0
     script.us.handle_timer(0.0)
     [probe] = heartbeats(script, 0.0)
@@ -43,7 +48,7 @@ def test_right_after_a_start_without_handshake() -> None:
 
 
 def test_not_when_data_leaves_at_once() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     script.send(1)
     assert kinds(script.hears()) == [ChunkType.DATA]
     script.us.handle_timer(0.0)
@@ -51,14 +56,14 @@ def test_not_when_data_leaves_at_once() -> None:
 
 
 def test_not_when_data_waits() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     script.send(1)
     script.us.handle_timer(0.0)
     assert kinds(script.hears()) == [ChunkType.DATA]
 
 
 def test_only_after_silence() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     script.send(1)
     script.hears()
     script.us.handle_timer(0.0)
@@ -71,7 +76,7 @@ def test_only_after_silence() -> None:
 
 
 def test_an_unanswered_one_counts_and_is_repeated() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     nonces = set()
     waits = []
     now = 0.0
@@ -89,7 +94,7 @@ def test_an_unanswered_one_counts_and_is_repeated() -> None:
 
 
 def test_a_peer_that_is_not_there_is_given_up_at_the_limit() -> None:
-    script = Script(SctpConfig(max_retransmissions=2))
+    script = Script(replace(AT_ONCE, max_retransmissions=2))
     for _ in range(4):
         due = script.us.get_timer()
         assert due is not None
@@ -100,7 +105,7 @@ def test_a_peer_that_is_not_there_is_given_up_at_the_limit() -> None:
 
 
 def test_an_answer_resets_the_count() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     now = 0.0
     for _ in range(3):
         now = script.us.get_timer() or now
@@ -112,7 +117,7 @@ def test_an_answer_resets_the_count() -> None:
 
 
 def test_an_answer_to_another_question_changes_nothing() -> None:
-    script = Script(SctpConfig())
+    script = Script(AT_ONCE)
     script.us.handle_timer(0.0)
     [probe] = heartbeats(script, 0.0)
     before = script.us.get_timer()
@@ -136,3 +141,12 @@ def test_a_flood_is_answered_in_bounds() -> None:
     for _ in range(100):
         script.says(*(chunk(ChunkType.HEARTBEAT) for _ in range(250)))
     assert len(script.hears()) <= 128
+
+
+def test_by_default_not_before_a_second() -> None:
+    script = Script(SctpConfig())
+    assert script.us.get_timer() == 1.0
+    script.us.handle_timer(0.5)
+    assert script.hears() == []
+    script.us.handle_timer(1.0)
+    assert len(heartbeats(script, 1.0)) == 1
