@@ -44,6 +44,8 @@ from warp.trace import Trace
 _RECENT_S = 10.0
 """Who has not sent for so long reports as a receiver (RFC 3550 section 6.4)."""
 _RTT_GAIN = 0.25
+_MAX_BYTES = 1150
+"""What one datagram of feedback holds, before SRTCP's trailer."""
 
 
 def draw_cname(entropy: Entropy) -> str:
@@ -288,7 +290,18 @@ class RtpSession:
             return
         # RFC 4585 section 3.1: feedback rides in a compound packet, unless RFC 5506 was agreed on
         head: list[RtcpPacket] = [] if self.config.reduced_size else self._report(now)
-        self._queue([*head, *feedback])
+        packets = [*head]
+        size = len(build_rtcp(packets))
+        for packet in feedback:
+            length = len(packet.serialize())
+            if packets and size + length > _MAX_BYTES:
+                self._queue(packets)
+                # one report is enough
+                packets = [ReceiverReport(self._own_ssrc), *head[-1:]] if head else []
+                size = len(build_rtcp(packets))
+            packets.append(packet)
+            size += length
+        self._queue(packets)
 
     def _queue(self, packets: Sequence[RtcpPacket]) -> None:
         data = build_rtcp(packets)

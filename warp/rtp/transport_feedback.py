@@ -20,6 +20,9 @@ DELTA_S: Final = 0.00025
 _REFERENCE_DELTAS: Final = 256
 """A reference time unit is 64 ms: 256 deltas of 250 us."""
 _SMALL, _LARGE = 1, 2
+_MAX_SPAN: Final = 1024
+_MAX_ARRIVALS: Final = 256
+"""Two symbols of 7 bits a span and two bytes an arrival make less than 850 bytes."""
 
 
 class FeedbackDiscard(enum.Enum):
@@ -198,9 +201,9 @@ class FeedbackLog:
         reference = int(pending[0][1] / (DELTA_S * _REFERENCE_DELTAS))
         time = reference * _REFERENCE_DELTAS
         arrivals: list[tuple[int, int]] = []
-        for sequence, now in pending:
+        for sequence, now in pending[:_MAX_ARRIVALS]:
             arrival = round(now / DELTA_S)
-            if not -0x8000 <= arrival - time <= 0x7FFF or sequence - base >= 1024:
+            if not -0x8000 <= arrival - time <= 0x7FFF or sequence - base >= _MAX_SPAN:
                 break
             arrivals.append((sequence - base, arrival))
             time = arrival

@@ -176,6 +176,24 @@ def test_transport_feedback_covers_every_arrival() -> None:
     assert other.session.events() == [FeedbackReceived(0, 10, 10)]
 
 
+@pytest.mark.parametrize("reduced_size", [False, True])
+@pytest.mark.parametrize("jump", [1, 5, 2000])
+def test_feedback_on_anything_fits_into_datagrams(jump: int, reduced_size: bool) -> None:
+    """A peer that numbers its packets as it likes; SRTP refuses what no datagram holds."""
+    a = End(1, reduced_size=reduced_size)
+    for i in range(500):
+        number = (i * jump & 0xFFFF).to_bytes(2, "big")
+        packet = bytes.fromhex("906f") + i.to_bytes(2, "big") + bytes(4) + b"peer"
+        packet += bytes.fromhex("bede000131") + number + b"\0voice"
+        a.session.receive_rtp(packet, 5.0 + (0.0 if i % 3 else 0.08))
+    a.session.handle_timer(5.2)
+    out = a.session.rtcp_to_send(5.2)
+    assert all(len(data) <= 1150 for data in out)
+    told = [p for data in out for p in parse_rtcp(data) if isinstance(p, CongestionFeedback)]
+    assert sum(len(packet.feedback.arrivals) for packet in told) == 500
+    assert all(isinstance(parse_rtcp(d)[0], ReceiverReport) for d in out[1:]) or reduced_size
+
+
 def test_a_listener_reports_as_a_receiver() -> None:
     a, b = End(1), End(2, speaks=False)
     Call(a, b).run(6)
