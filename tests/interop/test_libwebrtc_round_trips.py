@@ -7,13 +7,16 @@ be too high: the best of a few counts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, replace
 
 import pytest
 
 from tests.interop.libwebrtc import PQC, WARP, Call, libwebrtc_calls, prepared, talk, we_call
 from tests.interop.loops import run
-from warp.io import ServerConfig
+from tests.interop.sound import clip
+from warp.io import Channel, ServerConfig, Session
+from warp_tools.opus import encoded
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.usefixtures("libwebrtc")]
 
@@ -34,6 +37,9 @@ class Cost:
     opened: float
     we_connected: float
     we_opened: float
+    spoken: float = 0.0
+    heard: float = 0.0
+    lost: float = 0.0
 
     def within(self, limit: Cost) -> bool:
         """Whether nothing took longer, but for the slack."""
@@ -127,3 +133,32 @@ def test_warp_when_we_call(setup: str, limit: Cost) -> None:
 )
 def test_without_trials_it_costs_what_it_always_did(passive: bool, limit: Cost) -> None:
     measure(offered_by_libwebrtc, "", ServerConfig(passive=passive), limit=limit)
+
+
+async def greeted(config: ServerConfig) -> Cost:
+    """The cost of a call in which our first words leave before we know who listens."""
+    payloads = encoded(clip("greeting"))[:50]
+
+    def greet(session: Session) -> Channel:
+        for payload in payloads:
+            session.audio_out.send(payload, non_personal=True)
+        return prepared(session)
+
+    async with libwebrtc_calls(WARP, config, prepare=greet, audio=True, delay_s=DELAY_S) as call:
+        cost = await cost_of(call)
+        first = call.wire.first_check(ours=False)
+        spoken = next(r.time for r in call.wire.rungs if r.ours and r.is_media)
+        heard = (await call.peer.wait("audible"))["t"]
+        while call.session.audio_out.queued_ms:
+            await asyncio.sleep(0.05)
+        lost = (await call.peer.stats("inbound-rtp"))["packets_lost"]
+        spoken, heard = ((moment - first) / RTT_S for moment in (spoken, heard))
+        # what is lost is lost to no path: libwebrtc had no keys for it yet
+        return replace(cost, spoken=spoken, heard=heard, lost=lost)
+
+
+@pytest.mark.parametrize("lite", [True, False], ids=["lite", "full"])
+def test_a_greeting_before_we_know_who_listens(lite: bool) -> None:
+    """It is heard after one round trip, and delays nothing that comes behind it."""
+    limit = Cost(1.0, 1.0, 1.5, 1.5, spoken=0.5, heard=1.1)
+    measure(greeted, ServerConfig(lite=lite, early_data=True), limit=limit)

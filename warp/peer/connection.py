@@ -264,9 +264,8 @@ class PeerConnection:
         for event in transport.events(now):
             if isinstance(event, _PATH_NEWS):
                 self._events.append(FlowAuthenticated(event.flow))
-            elif isinstance(event, dtls.EarlyWriteReady):
-                if transport.permission is SendPermission.NON_PERSONAL:
-                    self._events.append(MediaReady(transport.permission))
+            elif isinstance(event, MediaReady):
+                self._events.append(event)
             elif isinstance(event, dtls.Connected):
                 self._deadline = None
                 error = bundle.handle_authenticated(now)

@@ -20,8 +20,13 @@ from warp.dtls import DtlsConnection, DtlsRole
 from warp.peer.amplification import AmplificationBudget
 from warp.sped import Evidence, Piggyback, PiggybackState
 from warp.stun import Message, MessageClass
+from warp.timers import earliest
 
 MAX_EARLY = 4
+MAX_INJECTED = 8  # datagrams that are remembered, so that their copies are known
+# libwebrtc drops its last flight if SRTP is at hand as soon as its handshake is complete, before
+# its path is said to be usable: what embeds gets media a moment after the flight, not with it
+EARLY_PAUSE_S = 0.004
 CHECK_INTERVAL_S = 0.05  # Ta, RFC 8445 section 14.2
 MAX_ASKS = 12  # checks asked for in one flight; what is lost then is left to DTLS
 _UNFINISHED = (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED)
@@ -37,8 +42,10 @@ class DtlsRider:
         "_asks_left",
         "_dtls",
         "_early",
+        "_early_media_at",
         "_enabled",
         "_flight_bytes",
+        "_injected",
         "budget",
         "direct",
         "heard_at",
@@ -56,6 +63,8 @@ class DtlsRider:
         self.budget = AmplificationBudget()
         self._dtls: DtlsConnection | None = None
         self._early: list[bytes] = []
+        self._injected: tuple[int, ...] = ()
+        self._early_media_at: float | None = None
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
@@ -113,6 +122,12 @@ class DtlsRider:
 
     def _inject(self, datagram: bytes, now: float) -> None:
         if self._dtls is not None:
+            # the flight that completes the handshake comes bare and in a check, the same bytes:
+            # DTLS has no use for the second, and would decrypt it to find that out
+            mark = hash(datagram)
+            if mark in self._injected and self._dtls.outcome.completed:
+                return
+            self._injected = (*self._injected[1 - MAX_INJECTED :], mark)
             self._dtls.receive_datagram(datagram, now)
         elif len(self._early) < MAX_EARLY:
             self._early.append(datagram)
@@ -128,9 +143,27 @@ class DtlsRider:
         pending = self.piggyback.pending
         return sum(map(len, pending)) if len(pending) > 1 else 0
 
+    # -- early media --------------------------------------------------------------------------
+
+    def allow_early_media(self, now: float) -> None:
+        """Media that is not personal may leave soon: our flight leaves now."""
+        self._early_media_at = now + (EARLY_PAUSE_S if self.piggyback.active else 0.0)
+
+    def take_early_media(self, now: float) -> bool:
+        """Tell, once, that early media may leave."""
+        at = self._early_media_at
+        if at is None or at > now:
+            return False
+        self._early_media_at = None
+        return True
+
     # -- checks that are wanted ---------------------------------------------------------------
 
     def get_timer(self) -> float | None:
+        """Return when early media may leave or a check is wanted."""
+        return earliest(self._early_media_at, self._next_ask())
+
+    def _next_ask(self) -> float | None:
         """Return when a check is wanted for what waits, here or at the peer.
 
         None before a path was measured: until then ICE checks often enough by itself.
@@ -144,7 +177,7 @@ class DtlsRider:
 
     def take_ask(self, now: float) -> bool:
         """Tell, once, whether a check is wanted now."""
-        at = self.get_timer()
+        at = self._next_ask()
         if at is None or at > now:
             return False
         self._asks_left -= 1

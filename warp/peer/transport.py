@@ -13,17 +13,11 @@ from collections.abc import Callable, Sequence
 
 from warp.contract import Datagram, Event, Flow
 from warp.crypto import Certificate
-from warp.dtls import (
-    Connected,
-    DtlsConfig,
-    DtlsConnection,
-    DtlsRole,
-    EarlyWriteReady,
-    Negotiated,
-)
+from warp.dtls import Connected, DtlsConfig, DtlsConnection, DtlsRole, EarlyWriteReady, Negotiated
 from warp.entropy import Entropy
 from warp.errors import Discard
 from warp.ice import FlowAuthenticated, IceAgent, PairSelected, PairValidated
+from warp.peer.events import MediaReady
 from warp.peer.flows import KnownFlows
 from warp.peer.hold import HoldBuffer
 from warp.peer.rider import DtlsRider
@@ -198,6 +192,10 @@ class Transport:
             for event in self.dtls.events():
                 self._introduce_keys(event, now)
                 news.append(event)
+        if self.rider.take_early_media(now) and self.permission is SendPermission.NONE:
+            self.permission = SendPermission.NON_PERSONAL
+            self.milestones.setdefault("early_write", now)
+            news.append(MediaReady(self.permission))
         return news
 
     def _introduce_path(
@@ -225,8 +223,7 @@ class Transport:
             self.milestones.setdefault("dtls_negotiated", now)
         elif isinstance(event, EarlyWriteReady):
             if dtls.can_send and self._make_srtp(dtls):
-                self.permission = SendPermission.NON_PERSONAL
-                self.milestones.setdefault("early_write", now)
+                self.rider.allow_early_media(now)
         elif isinstance(event, Connected):
             if self.ice.flow is not None:
                 self._budget.validate(self.ice.flow.remote)

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.sped.test_piggyback import F2, F2B, message
 from warp.contract import Flow
 from warp.dtls import DtlsRole
-from warp.peer.rider import RESPONSE_OVERHEAD, DtlsRider
+from warp.peer.rider import EARLY_PAUSE_S, RESPONSE_OVERHEAD, DtlsRider
 from warp.sped import Piggyback, SpedConfig
 from warp.stun import Attribute, MessageClass
 
@@ -70,3 +70,20 @@ def test_a_client_sends_all_of_it_directly(ridden: bool) -> None:
     if ridden:
         respond(rider)
     assert rider.take_direct(DtlsRole.CLIENT, FLOW) == FLIGHT
+
+
+def test_early_media_follows_a_flight_that_rides_after_a_moment() -> None:
+    rider = rider_with([F2], credit=10_000)
+    rider.allow_early_media(NOW)
+    at = rider.get_timer()
+    assert at == NOW + EARLY_PAUSE_S
+    assert not rider.take_early_media(NOW)
+    assert rider.take_early_media(at)
+    assert not rider.take_early_media(at)
+    assert rider.get_timer() is None
+
+
+def test_early_media_follows_a_bare_flight_at_once() -> None:
+    rider = DtlsRider(Piggyback(SpedConfig()), enabled=False)
+    rider.allow_early_media(NOW)
+    assert rider.take_early_media(NOW)
