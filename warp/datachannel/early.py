@@ -42,7 +42,9 @@ class EarlyMessages:
 
     def take(self, stream_id: int) -> list[tuple[int, bytes]]:
         """Remove and return what was kept for a stream."""
-        kept = self._streams.pop(stream_id, [])
+        kept = self._streams.pop(stream_id, None)
+        if kept is None:
+            return []
         self._count -= len(kept)
         self._bytes -= sum(len(data) for _, data in kept)
         return kept

@@ -9,6 +9,8 @@ Called by `warp.peer.bundle`. Packets that come before the start are held by the
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from warp.contract import Event
 from warp.datachannel import (
     Channel,
@@ -25,6 +27,11 @@ from warp.sdp import DataParameters, SnapMode, SnapNegotiation
 from warp.trace import Trace
 
 USER_INITIATED_ABORT = 12
+
+
+@lru_cache(maxsize=16)
+def _registry_config(receive_limit: int) -> RegistryConfig:
+    return RegistryConfig(receive_limit=receive_limit)
 
 
 class DataTransport:
@@ -51,7 +58,7 @@ class DataTransport:
         self._association = Association(sctp, local_init=chunk, entropy=entropy, trace=trace)
         self._registry = ChannelRegistry(
             self._association,
-            RegistryConfig(receive_limit=config.max_message_size),
+            _registry_config(config.max_message_size),
             trace=trace,
         )
         self._simultaneous = config.simultaneous_open

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import enum
 import ipaddress
+import struct
 from functools import lru_cache
 
 from warp.contract import Address
@@ -73,6 +74,9 @@ def _unpack_host(packed: bytes) -> str:
     return str(ipaddress.ip_address(packed))
 
 
+_IPV4 = struct.Struct("!HHI")  # zero and family, port, host: both under the magic cookie
+
+
 def _xored(packed: bytes, transaction_id: bytes) -> bytes:
     mask = (_COOKIE_BYTES + transaction_id)[: len(packed)]
     return (int.from_bytes(packed, "big") ^ int.from_bytes(mask, "big")).to_bytes(
@@ -86,9 +90,10 @@ def encode_xor_address(address: Address, transaction_id: bytes) -> bytes:
     Raises `ValueError` when the host is not a numeric address.
     """
     packed = _pack_host(address[0])
-    family = _FAMILY_IPV4 if len(packed) == 4 else _FAMILY_IPV6
-    head = (family << 16) | (address[1] ^ (MAGIC_COOKIE >> 16))
-    return head.to_bytes(4, "big") + _xored(packed, transaction_id)
+    port = address[1] ^ (MAGIC_COOKIE >> 16)
+    if len(packed) == 4:
+        return _IPV4.pack(_FAMILY_IPV4, port, int.from_bytes(packed, "big") ^ MAGIC_COOKIE)
+    return (_FAMILY_IPV6 << 16 | port).to_bytes(4, "big") + _xored(packed, transaction_id)
 
 
 def decode_xor_address(value: bytes, transaction_id: bytes) -> Address:
@@ -96,6 +101,9 @@ def decode_xor_address(value: bytes, transaction_id: bytes) -> Address:
     family = value[1] if len(value) >= 4 else 0
     if (family, len(value)) not in ((_FAMILY_IPV4, 8), (_FAMILY_IPV6, 20)):
         raise Discard(StunDiscard.BAD_ADDRESS)
+    if family == _FAMILY_IPV4:
+        _, port, host = _IPV4.unpack(value)
+        return _unpack_host((host ^ MAGIC_COOKIE).to_bytes(4, "big")), port ^ (MAGIC_COOKIE >> 16)
     port = int.from_bytes(value[2:4], "big") ^ (MAGIC_COOKIE >> 16)
     return _unpack_host(_xored(value[4:], transaction_id)), port
 
