@@ -194,14 +194,14 @@ def _maxptime(common: CommonDraft, value: str) -> None:
 
 def _sctp_port(own: OwnDraft, value: str) -> None:
     _once(own.sctp_port is not None, value)
-    own.sctp_port = number(value, 65535)
+    own.sctp_port = number(value, 65535, 1)
 
 
 def _sctpmap(common: CommonDraft, value: str) -> None:
     fields = value.split()
     if len(fields) < 2:
         raise SdpError(SdpRule.SCTPMAP, value[: grammar.MAX_ECHO])
-    common.mapped_port = number(fields[0], 65535)
+    common.mapped_port = number(fields[0], 65535, 1)
 
 
 def _max_message_size(common: CommonDraft, value: str) -> None:

@@ -65,7 +65,8 @@ class RtpDraft:
         codecs = []
         for name in dict.fromkeys(formats):
             meaning = self.maps.get(name) or STATIC_FORMATS.get(name)
-            if meaning is not None:
+            # 64 to 95 would look like RTCP on a shared port (RFC 5761 section 4)
+            if meaning is not None and not 64 <= int(name) <= 95:
                 values = feedback.get(name)
                 unique = tuple(dict.fromkeys(values)) if values else ()
                 codecs.append(Codec(int(name), *meaning, self.fmtps.get(name, ""), unique))
@@ -190,7 +191,7 @@ class Section(NamedTuple):
         form, port = self.form, self.own.sctp_port
         if form.protocol == "DTLS/SCTP":
             first = form.formats[0]
-            named = number(first, 65535) if first.isdecimal() else form.mapped_port
+            named = number(first, 65535, 1) if first.isdecimal() else form.mapped_port
             port = DEFAULT_SCTP_PORT if named is None else named
         init, fault = decode_sctp_init(self.own.inits)
         return SctpDescription(port, form.max_message_size, init, fault)

@@ -25,7 +25,7 @@ class SdpRule(enum.Enum):
     CONNECTION = "c= is <nettype> <addrtype> <address> (RFC 8866 section 5.7)"
     MEDIA_LINE = "m= is <media> <port> <proto> <fmt> ... (RFC 8866 section 5.14)"
     NUMBER = "a number is a plain decimal inside its range (RFC 8866 section 9)"
-    TOKEN = "a token is not empty and has no blanks (RFC 8866 section 9)"
+    TOKEN = "a token is 1 to 255 ASCII characters without blanks (RFC 8866 section 9)"
     DUPLICATE = "this attribute may occur only once in a section (RFC 8866 section 5.13)"
     MID = "a mid is unique in its description (RFC 5888 section 4)"
     GROUP = "a BUNDLE group names mids of this description, each once (RFC 8843 section 7)"

@@ -60,8 +60,8 @@ def number(value: str, maximum: int, minimum: int = 0) -> int:
 
 
 def token(value: str, rule: SdpRule = SdpRule.TOKEN) -> str:
-    """Return a value without blanks, at most 255 characters, or raise `SdpError`."""
-    if len(value.split()) != 1 or value != value.strip() or len(value) > 255:
+    """Return an ASCII value without blanks, at most 255 characters, or raise `SdpError`."""
+    if not value.isascii() or len(value.split()) != 1 or value != value.strip() or len(value) > 255:
         raise SdpError(rule, value[:MAX_ECHO])
     return value
 

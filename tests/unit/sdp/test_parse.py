@@ -135,6 +135,14 @@ def test_rtcp_feedback_of_all_formats() -> None:
     assert section.codecs[0].feedback == ("nack", "transport-cc")
 
 
+def test_formats_that_look_like_rtcp_are_none() -> None:
+    """RFC 5761 section 4: payload types 64 to 95 cannot be told from RTCP on one port."""
+    text = "m=audio 9 UDP/TLS/RTP/SAVPF 72 95 96\r\n"
+    text += "".join(f"a=rtpmap:{n} opus/48000/2\r\n" for n in (72, 95, 96))
+    [section] = parse_description(HEAD + text).media
+    assert [codec.payload_type for codec in section.codecs] == [96]
+
+
 def test_static_formats_need_no_rtpmap() -> None:
     section = one("", "m=audio 9 UDP/TLS/RTP/SAVPF 0 8 9 13 77\r\n")
     assert [c.name for c in section.codecs] == ["PCMU", "PCMA", "G722", "CN"]
@@ -199,7 +207,9 @@ def test_snap_5_sctp_init_outside_a_data_section_means_nothing() -> None:
         (HEAD + AUDIO + "a=ssrc:4294967296 cname:x\r\n", SdpRule.NUMBER, 6),
         (HEAD + AUDIO + "a=ssrc:1\r\n", SdpRule.SSRC, 6),
         (HEAD + AUDIO + "a=msid:\r\n", SdpRule.MSID, 6),
+        (HEAD + AUDIO + "a=mid:\u00e9\r\n", SdpRule.TOKEN, 6),
         (HEAD + DATA + "a=sctp-port:70000\r\n", SdpRule.NUMBER, 6),
+        (HEAD + DATA + "a=sctp-port:0\r\n", SdpRule.NUMBER, 6),
         (HEAD + DATA + "a=max-message-size:-1\r\n", SdpRule.NUMBER, 6),
         (HEAD + DATA + "a=sctpmap:5000\r\n", SdpRule.SCTPMAP, 6),
     ],
