@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.unit.dtls.ends import client, server
 from tests.unit.sped.test_piggyback import F2, F2B, message
 from warp.contract import Flow
 from warp.dtls import DtlsRole
@@ -87,3 +88,22 @@ def test_early_media_follows_a_bare_flight_at_once() -> None:
     rider = DtlsRider(Piggyback(SpedConfig()), enabled=False)
     rider.allow_early_media(NOW)
     assert rider.take_early_media(NOW)
+
+
+def test_the_copy_of_a_last_flight_is_not_decrypted_again() -> None:
+    """It comes bare and in a check; what else comes twice is for DTLS to judge."""
+    one, two = client(), server()
+    rider = DtlsRider(Piggyback(SpedConfig()))
+    rider.attach(two, NOW)
+    one.start(NOW)
+    (hello,) = one.datagrams_to_send(NOW)
+    for _ in range(2):
+        rider.receive_direct(hello, NOW)
+    assert sum(two.discards.values()) == 1
+    for datagram in rider.direct:
+        one.receive_datagram(datagram, NOW)
+    (flight,) = one.datagrams_to_send(NOW)
+    for _ in range(3):
+        rider.receive_direct(flight, NOW)
+    assert two.outcome.completed
+    assert sum(two.discards.values()) == 1
