@@ -96,6 +96,10 @@ class ClientConfig:
     def __post_init__(self) -> None:
         if self.gather_timeout_s <= 0:
             raise InvalidConfig("gather_timeout_s must be above 0")
+        for name in ("stun_servers", "turn_servers"):
+            # a text is a tuple of its letters
+            if isinstance(getattr(self, name), str):
+                raise InvalidConfig(f"{name} is a tuple of texts, not one text")
         self.peer()
         self.gathering()
 

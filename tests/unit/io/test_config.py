@@ -41,6 +41,8 @@ def test_options_reach_the_connection() -> None:
         (ClientConfig, {"connect_timeout_s": -1}, "connect_timeout_s"),
         (ClientConfig, {"gather_timeout_s": 0}, "gather_timeout_s"),
         (ClientConfig, {"stun_servers": ("ok.example.org", "bad:port")}, r"stun_servers\[1\]"),
+        (ClientConfig, {"stun_servers": "stun.example.org"}, "a tuple of texts"),
+        (ClientConfig, {"turn_servers": "turn:a:secret@b"}, "a tuple of texts"),
         (ClientConfig, {"turn_servers": ("turn:host:3478",)}, r"turn_servers\[0\].*user:password"),
         (WarpOptions, {"versions": ()}, "versions"),
     ],
