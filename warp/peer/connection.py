@@ -280,10 +280,12 @@ class PeerConnection:
             elif isinstance(event, _ENDINGS):
                 self._fail(event.error, now)
         self._events += bundle.exchange_data(now)
-        if bundle.data.hung_up:
-            self._end(None, Input.CLOSED, now)
-        elif bundle.data.error is not None:
-            self._fail(bundle.data.error, now)
+        error = bundle.data.error
+        if error is not None:
+            if bundle.data.hung_up:
+                self._end(None, Input.CLOSED, now)
+            else:
+                self._fail(error, now)
 
     def _fail(self, error: WarpError, now: float) -> None:
         if self.state not in ENDED:
