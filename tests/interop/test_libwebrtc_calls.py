@@ -97,6 +97,26 @@ def test_both_restart_ice(trials: str) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("lite", [True, False], ids=["lite", "full"])
+def test_libwebrtc_moves(lite: bool) -> None:
+    """Its NAT gives it another address in mid-call, and it does not know."""
+
+    async def test() -> None:
+        config = ServerConfig(lite=lite)
+        async with libwebrtc_calls(WARP, config, prepare=prepared, audio=True) as call:
+            await talk(call, "before")
+            await anext(call.session.audio_in)
+            before = call.session.stats()["flow"]
+            call.wire.rebind(ours=False)
+            async with asyncio.timeout(2):
+                await talk(call, "after")
+            assert call.session.stats()["flow"] != before
+            call.session.audio_in.take()
+            assert (await anext(call.session.audio_in)).payload
+
+    run(test())
+
+
 @trials_of
 def test_audio_comes_later(trials: str, tmp_path: Path) -> None:
     said = tmp_path / "said"

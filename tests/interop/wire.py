@@ -80,6 +80,7 @@ class Wire:
         self._order = itertools.count()
         self._aliases: dict[Address, socket.socket] = {}
         self._owners: dict[socket.socket, tuple[Address, bool]] = {}
+        self._dead: list[socket.socket] = []
         self._lock = threading.Lock()
         self._wake, self._stop = os.pipe()
         self._closed = False
@@ -91,6 +92,14 @@ class Wire:
         """Return what the other side must take for `address`."""
         host, port = self._alias(address, ours).getsockname()
         return host, port
+
+    def rebind(self, *, ours: bool) -> None:
+        """Give every address of one side a new alias, as a NAT does that has restarted."""
+        with self._lock:
+            moved = [(s, a) for s, (a, o) in self._owners.items() if o is ours]
+            for sock, address in moved:
+                del self._owners[sock], self._aliases[address]
+                self._dead.append(sock)
 
     def _alias(self, address: Address, ours: bool) -> socket.socket:
         with self._lock:
@@ -147,7 +156,10 @@ class Wire:
             self._send_due()
 
     def _read(self, sock: socket.socket) -> None:
-        target, targets_ours = self._owners[sock]
+        owner = self._owners.get(sock)
+        if owner is None:
+            return
+        target, targets_ours = owner
         for _ in range(_READ_AT_ONCE):
             try:
                 data, source = sock.recvfrom(65_536)
@@ -176,7 +188,7 @@ class Wire:
         self._closed = True
         os.write(self._stop, b"x")
         self._thread.join()
-        for sock in self._owners:
+        for sock in (*self._owners, *self._dead):
             sock.close()
         os.close(self._wake)
         os.close(self._stop)
