@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 
@@ -30,6 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(str(failure), FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # whoever read our output has gone; nothing is left to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)
+    except OSError as error:
+        fail(
+            f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), FAILED
+        )
 
 
 def fail(text: str, status: int) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 LOW_WATER_BYTES = 256 * 1024
 HIGH_WATER_BYTES = 1024 * 1024
+MAX_BUFFERED_BYTES = 16 * 1024 * 1024  # as browsers
 MAX_QUEUED_BYTES = 16 * 1024 * 1024
 MIN_COST = 64  # bytes that an unread message counts for, an empty one as well
 
@@ -93,8 +94,13 @@ class Channel:
         """Queue a message: `str` as text, bytes as binary.
 
         Raises `MessageTooLarge` beyond what the peer accepts, `InvalidState` unless open and
-        `UsageError` for what is neither text nor bytes.
+        `UsageError` for what is neither text nor bytes, and when 16 MiB wait already.
         """
+        if self._inner.buffered_amount >= MAX_BUFFERED_BYTES:
+            raise UsageError(
+                f"channel {self.label!r} has {self._inner.buffered_amount} bytes waiting: "
+                "await drain() between messages"
+            )
         self._inner.send(message, self._session.driver.loop.time())
         self._session.driver.flush_soon(self._session)
 

@@ -138,6 +138,13 @@ class Session:
             raise self._closed.result() or UsageError("the session was closed before it connected")
         raise HandshakeTimedOut(f"not connected after {timeout_s:g} s")
 
+    async def __aenter__(self) -> Session:
+        """Use the session for a block; it is closed when the block is left, however."""
+        return self
+
+    async def __aexit__(self, *exception: object) -> None:
+        await self.close()
+
     @property
     def state(self) -> ConnectionState:
         """Where the connection stands."""

@@ -25,6 +25,7 @@ BUFFER_BYTES = 4 * 1024 * 1024
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
 _GSO_MIN = 4
+_NO_OFFLOAD = (errno.EINVAL, errno.EIO, errno.EMSGSIZE, errno.ENOPROTOOPT, errno.EOPNOTSUPP)
 _GSO_MAX_BYTES = 60_000
 _GSO_MAX_SEGMENTS = 60
 
@@ -156,9 +157,10 @@ class UdpSocket:
             for data in run:
                 self._queue(data, remote)
             self._loop.add_writer(self._sock.fileno(), self._write_backlog)
-        except OSError:
-            # no offload on this path or kernel: never try again on this socket
-            self._gso = False
+        except OSError as error:
+            if error.errno in _NO_OFFLOAD:
+                # not on this path or kernel: never try again on this socket
+                self._gso = False
             for data in run:
                 self.send(data, remote)
 

@@ -11,6 +11,7 @@ from warp.errors import InvalidConfig
 from warp.sctp import SctpConfig
 
 DTLS_MTU = 1200  # UDP payload, as Chromium
+SCTP_MTU = 1160  # what a record of either version carries within that (37 bytes in DTLS 1.2)
 # Least sizes of a ClientHello, so that three times what it took to bring it pay for the server's
 # flight and for early media: inside a check; and bare, where a repetition has to be paid for too.
 MIN_HELLO_IN_CHECK = 300
@@ -46,8 +47,14 @@ class PeerConfig:
             raise InvalidConfig("a connection needs audio, data or both")
         if not 0 < self.sctp_port < 65536:
             raise InvalidConfig(f"sctp_port must be in 1..65535, not {self.sctp_port}")
-        if self.connect_timeout_s <= 0:
-            raise InvalidConfig("connect_timeout_s must be above 0")
+        if not 0 < self.connect_timeout_s < float("inf"):
+            raise InvalidConfig("connect_timeout_s must be above 0, and finite")
+        if not 0 <= self.max_message_size <= 0xFFFFFFFF:
+            raise InvalidConfig("max_message_size is 0 (any) to 4294967295 bytes")
+        if not self.versions or not set(self.versions) <= set(DtlsVersion):
+            raise InvalidConfig("versions must name DTLS12, DTLS13 or both")
+        if self.groups is not None and not self.groups:
+            raise InvalidConfig("groups must name at least one group, or be None")
 
     def dtls(self, *, media: bool, active: bool, sped: bool, remote_is_lite: bool) -> DtlsConfig:
         """Return the configuration of the DTLS association; with `media` it must agree on SRTP.
@@ -90,4 +97,4 @@ def _dtls_config(config: PeerConfig, media: bool, active: bool, min_hello: int) 
 
 @lru_cache(maxsize=32)
 def _sctp_config(port: int, zero_checksum: bool) -> SctpConfig:
-    return SctpConfig(port=port, zero_checksum=zero_checksum)
+    return SctpConfig(port=port, zero_checksum=zero_checksum, mtu=SCTP_MTU)
