@@ -29,8 +29,8 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
     if length > 255 * HASH_LENGTHS[hash_name]:
         raise ValueError(f"HKDF cannot expand to {length} bytes")
     keyed = Hmac(key, hash_name)
-    out = block = b""
-    counter = 0
+    out = block = keyed.digest(info, b"\x01")
+    counter = 1
     while len(out) < length:
         counter += 1
         block = keyed.digest(block, info, bytes((counter,)))

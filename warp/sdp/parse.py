@@ -94,20 +94,22 @@ class _Reader:
             return
         try:
             port, kind, rest = _media_line(self._lines[start][2:])
-            read = _read_form if self._remembers else _read_form.__wrapped__
-            form = read(kind, rest, tuple(common))
+            form = self._read_form(kind, rest, common)
             self.sections.append(Section(port, form, _read_own(own, OwnDraft())))
         except SdpError as error:
             raise self._located(error, start, end) from None
 
+    def _read_form(self, kind: str, rest: str, lines: list[str]) -> Form:
+        read = _read_form if self._remembers else _read_form.__wrapped__
+        return read(kind, rest, tuple(lines))
+
     def _read_session_level(self, end: int, own: list[str], common: list[str]) -> None:
-        draft = CommonDraft()
+        head = [line for line in common if line[:2] != "a="]
         try:
-            for line in common:
-                _receive_common(draft, line)
-                if line[0] != "a":
-                    self._receive_head(line[:2], line[2:])
-            self.session = Section(0, draft.finish("", "", ()), _read_own(own, OwnDraft()))
+            for line in head:
+                self._receive_head(line)
+            form = self._read_form("", "", [line for line in common if line[:2] == "a="])
+            self.session = Section(0, form, _read_own(own, OwnDraft()))
         except SdpError as error:
             raise self._located(error, 0, end) from None
         if end < len(self._lines) and not self._has_head:
@@ -117,7 +119,9 @@ class _Reader:
     def _has_head(self) -> bool:
         return self.origin is not None and self.name is not None and self.timed
 
-    def _receive_head(self, kind: str, value: str) -> None:
+    def _receive_head(self, line: str) -> None:
+        _check_type(line)
+        kind, value = line[:2], line[2:]
         if kind == "o=" and self.origin is None:
             self.origin = _origin(value)
         elif kind == "s=" and self.name is None:
@@ -136,10 +140,10 @@ class _Reader:
                     _formats(rest)
                 elif line[:2] == "c=" or (line[:2] == "a=" and line[2:7] in OWN_PREFIXES):
                     _read_own((line,), own)
-                else:
+                elif start or line[:2] == "a=":
                     _receive_common(common, line)
-                    if not start and line[0] != "a":
-                        self._receive_head(line[:2], line[2:])
+                else:
+                    self._receive_head(line)
             except SdpError as found:
                 return _at(found, index + 1)
         return error
@@ -172,8 +176,8 @@ def _media_line(value: str) -> tuple[int, str, str]:
 
 
 def _formats(rest: str) -> tuple[str, tuple[str, ...]]:
-    """Return profile and formats of an m= line."""
-    protocol, *formats = rest.split()
+    """Return profile and formats of an m= line; none, at the session level."""
+    protocol, *formats = rest.split() or ("",)
     if "RTP/" in protocol:
         formats = [str(number(name, 127)) for name in formats]
     return protocol, tuple(formats)
@@ -196,9 +200,15 @@ def _receive_common(draft: CommonDraft, line: str) -> None:
         handler = COMMON_ATTRIBUTES.get(name)
         if handler is not None:
             handler(draft, value)
-    elif line[1:2] != "=":
+    else:
+        _check_type(line)
+
+
+def _check_type(line: str) -> None:
+    """Raise for a line that is none, or of a type that RFC 8866 does not know."""
+    if line[1:2] != "=":
         raise SdpError(SdpRule.LINE_SHAPE, line[: grammar.MAX_ECHO])
-    elif line[0] not in _KNOWN_TYPES:
+    if line[0] not in _KNOWN_TYPES:
         raise SdpError(SdpRule.UNKNOWN_TYPE, line[: grammar.MAX_ECHO])
 
 
