@@ -82,6 +82,12 @@ class IceAgent:
         return self._generations.in_use.paths.is_validated
 
     @property
+    def is_undecided(self) -> bool:
+        """Whether nothing but the peer's requests says which flow is in use."""
+        paths = self._generations.current.paths
+        return paths.selected_flow is None and paths.rtt_s is None
+
+    @property
     def selected_flow(self) -> Flow | None:
         """The nominated flow of the present generation, or None."""
         return self._generations.current.paths.selected_flow
@@ -203,7 +209,10 @@ class IceAgent:
         self._generations.current.paths.request_check(now, burst)
 
     def check_flow(self, flow: Flow, now: float) -> None:
-        """Check a flow from which *authenticated* media came unexpectedly (a NAT rebound)."""
+        """Check a flow from which *authenticated* media came unexpectedly (a NAT rebound).
+
+        A lite agent that waits for a nomination uses it, if requests came from there before.
+        """
         self._generations.current.paths.check_flow(flow, now)
         self._settle(now)
 

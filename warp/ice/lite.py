@@ -145,8 +145,13 @@ class LitePaths:
         return heard[0] == self.selected_flow and now < heard[1] + _SETTLE_S
 
     def check_flow(self, flow: Flow, now: float) -> None:
-        """The peer is heard on another flow: follow, if it has nominated it since the selection."""
+        """The peer is heard on another flow: follow, if it has nominated it since the selection.
+
+        Before any nomination it is where it speaks from: its checks go round all of its pairs.
+        """
         path = self._paths.get(flow)
+        if self.selected_flow is None and path is not None and flow != self.flow:
+            self._use(flow, now)
         nominated_at = None if path is None else path.nominated_at
         if nominated_at is not None and nominated_at > self._selected_at:
             self._select(flow, now)

@@ -103,6 +103,8 @@ class Transport:
         if flow in self.flows:
             if self.permission is not SendPermission.ALL:
                 self._budget.receive(flow.remote, len(data))
+                if flow != self.ice.flow and self.ice.is_undecided:
+                    self.ice.check_flow(flow, now)
             self.rider.receive_direct(data, now)
         else:
             self.flows.hold(data, flow)

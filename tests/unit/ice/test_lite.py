@@ -194,6 +194,23 @@ def test_a_nomination_waits_to_be_heard_while_the_peer_is_heard_elsewhere() -> N
     assert peer.agent.flow == MOVED
 
 
+def test_before_any_nomination_it_follows_what_is_heard() -> None:
+    """The peer's checks go round its pairs; what it says otherwise comes on one."""
+    peer = lite_peer()
+    ask(peer, START)
+    ask(peer, START + 0.05, flow=MOVED)
+    assert peer.agent.is_undecided
+    assert peer.agent.flow == MOVED
+    peer.agent.check_flow(FLOW, START + 0.1)
+    assert peer.agent.flow == FLOW
+    peer.agent.check_flow(Flow(LOCAL, ("203.0.113.1", 1)), START + 0.1)
+    assert peer.agent.flow == FLOW
+    ask(peer, START + 0.15, flow=MOVED, use_candidate=True)
+    assert not peer.agent.is_undecided
+    peer.agent.check_flow(FLOW, START + 0.2)
+    assert peer.agent.flow == MOVED
+
+
 def test_a_nomination_counts_when_the_selected_flow_falls_silent() -> None:
     peer, _ = heard_peer()
     ask(peer, START + 3.1, flow=MOVED, use_candidate=True)
