@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 CLOCK_RATE = 48_000
 SLOT_TICKS = 960
+MAX_TICKS = 5760  # 120 ms, RFC 6716 section 3.2.5
 MAX_IN = 512
 MAX_OUT = 6_000
 MAX_PAYLOAD_BYTES = SenderConfig().max_payload_bytes
@@ -123,21 +124,62 @@ class AudioOut:
         Raises `MessageTooLarge` when it does not fit into one packet, `UsageError` for what is no
         payload, when two minutes are queued already, or when the session is closed.
         """
+        if (
+            type(payload) is not bytes
+            or not 0 < len(payload) <= MAX_PAYLOAD_BYTES
+            or type(duration) is not int
+            or not 0 < duration <= MAX_TICKS
+            or self._muted
+        ):
+            payload = self._checked(payload, duration)
+        if not self._queue:
+            if self._pass(payload, duration, non_personal):
+                return
+        elif len(self._queue) >= MAX_OUT:
+            raise UsageError(f"audio_out holds {MAX_OUT} frames already: wait, or clear() it")
+        self._queue.append((payload, duration, non_personal))
+        self._queued_ticks += duration
+        if not self._registered:
+            self._pump(self._session.driver.loop.time())
+
+    def _checked(self, payload: bytes, duration: int) -> bytes:
+        """Refuse what cannot be sent: in the queue it would stop all that is behind it."""
         if self._muted:
             raise UsageError("audio_out is closed: the session has ended")
-        # what cannot be sent is refused here: in the queue it would stop all that is behind it
         if not isinstance(payload, (bytes, bytearray, memoryview)) or not payload:
             raise UsageError(f"an Opus payload is one byte or more, not {payload!r:.40}")
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise MessageTooLarge(f"{len(payload)} bytes; a packet holds {MAX_PAYLOAD_BYTES}")
-        if not isinstance(duration, int) or not 0 < duration <= 5760:
+        if not isinstance(duration, int) or not 0 < duration <= MAX_TICKS:
             raise UsageError(f"an Opus packet holds 1 to 5760 samples at 48 kHz, not {duration}")
-        if len(self._queue) >= MAX_OUT:
-            raise UsageError(f"audio_out holds {MAX_OUT} frames already: wait, or clear() it")
-        self._queue.append((bytes(payload), duration, non_personal))
-        self._queued_ticks += duration
-        if not self._registered:
-            self._pump(self._session.driver.loop.time())
+        return bytes(payload)
+
+    def _pass(self, payload: bytes, duration: int, free: bool) -> bool:
+        """Send a frame that finds its slot free, without the queue (the hot path)."""
+        session = self._session
+        now = session.driver.loop.time()
+        present = self._begin(now)
+        if self._next_tick >= present + SLOT_TICKS:
+            return False
+        item = session.peer.make_audio(
+            payload, self._next_tick, now, marker=not self._talkspurt, non_personal=free
+        )
+        if item is None:
+            return False
+        self._talkspurt = True
+        self._next_tick += duration
+        self._played_ticks += duration
+        session.driver.send_datagram(item)
+        return True
+
+    def _begin(self, now: float) -> int:
+        """Return where the present slot begins; after a silence, what comes next begins there."""
+        present = self._session.driver.clock.slot(self._phase, now) * SLOT_TICKS
+        late = _LATE_TICKS if self._talkspurt else 0
+        if self._starved and self._next_tick < present - late:
+            self._next_tick = present
+            self._talkspurt = False
+        return present
 
     @property
     def queued_ms(self) -> float:
@@ -176,20 +218,17 @@ class AudioOut:
         return permission is SendPermission.NON_PERSONAL and self._queue[0][2]
 
     def _pump(self, now: float) -> None:
-        clock, peer, queue = self._session.driver.clock, self._session.peer, self._queue
-        present = clock.slot(self._phase, now) * SLOT_TICKS
-        late = _LATE_TICKS if self._talkspurt else 0
-        if self._starved and self._next_tick < present - late:
-            self._next_tick = present
-            self._talkspurt = False
-        due = present + SLOT_TICKS
+        driver, peer, queue = self._session.driver, self._session.peer, self._queue
+        due = self._begin(now) + SLOT_TICKS
         sent = 0
         while queue and self._next_tick < due and sent < _MAX_CATCH_UP and self._allowed():
             payload, duration, free = queue[0]
             fresh = not self._talkspurt
             at = self._next_tick
-            if not peer.send_audio(payload, at, now, marker=fresh, non_personal=free):
+            item = peer.make_audio(payload, at, now, marker=fresh, non_personal=free)
+            if item is None:
                 break  # the address may not be sent more yet: the frame waits
+            driver.send_datagram(item)
             queue.popleft()
             self._talkspurt = True
             self._starved = False
@@ -197,13 +236,11 @@ class AudioOut:
             self._queued_ticks -= duration
             self._played_ticks += duration
             sent += 1
-        if sent:
-            self._session.driver.send_media(self._session)
         if not queue:
             self._starved = True
         elif self._allowed():
             self._registered = True
-            clock.register(self, self._phase)
+            driver.clock.register(self, self._phase)
 
     def _close(self) -> None:
         self._muted = True

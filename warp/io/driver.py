@@ -139,12 +139,12 @@ class Driver:
         if deadline is not None and (session.deadline is None or deadline < session.deadline):
             self._wake_session(session, deadline)
 
-    def send_media(self, session: Driven) -> None:
-        """Send the audio that a session has queued, and nothing else."""
-        for data, flow in session.peer.media_to_send():
-            port = self.ports.get(flow.local)
-            if port is not None:
-                port.sock.send(data, flow.remote)
+    def send_datagram(self, item: Datagram) -> None:
+        """Send one datagram of a session."""
+        data, flow = item
+        port = self.ports.get(flow.local)
+        if port is not None:
+            port.sock.send(data, flow.remote)
 
     def _wake_session(self, session: Driven, deadline: float) -> None:
         session.deadline = deadline

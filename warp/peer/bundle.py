@@ -302,26 +302,27 @@ class Bundle:
         else:
             media.session.router.receive(packet, now)
 
-    def send_audio(
-        self, payload: bytes, timestamp: int, now: float, *, marker: bool, non_personal: bool
-    ) -> bool:
+    def make_audio(
+        self, payload: bytes, timestamp: int, now: float, marker: bool, non_personal: bool
+    ) -> Datagram | None:
         """Packetise and protect one payload, if whoever may hear us now may hear it."""
         transport, media = self.transport, self.media
-        if transport is None or media is None:
-            return False
-        if transport.permission is not SendPermission.ALL and not (
+        if transport is None or media is None or media.sender is None:
+            return None
+        early = transport.permission is not SendPermission.ALL
+        if early and not (
             non_personal
             and transport.permission is SendPermission.NON_PERSONAL
             and self._has_credit(len(payload) + MEDIA_OVERHEAD)
         ):
-            return False
-        sender = media.sender
-        if sender is None:
-            return False
-        packet = sender.packetize(payload, timestamp, now, marker=marker)
+            return None
+        packet = media.sender.packetize(payload, timestamp, now, marker=marker)
         if "first_media_sent" not in transport.milestones:
             transport.milestones["first_media_sent"] = now
-        return transport.send_media(packet, rtcp=False)
+        item = transport.protect(packet, rtcp=False)
+        if early and item is not None:
+            transport.rider.budget.spend(item[1].remote, len(item[0]))
+        return item
 
     def _has_credit(self, size: int) -> bool:
         """Whether early media of `size` bytes leaves enough for the flight it comes early to."""
@@ -375,12 +376,8 @@ class Bundle:
                 dtls.send_data(packet, now)
         if self.media is not None and transport.srtp is not None:
             for packet, rtcp in self.media.packets_to_send(now):
-                transport.send_media(packet, rtcp=rtcp)
+                transport.queue_media(transport.protect(packet, rtcp=rtcp))
         return transport.datagrams_to_send(now)
-
-    def media_to_send(self) -> list[Datagram]:
-        """Drain the media that is queued."""
-        return self.transport.media_to_send() if self.transport is not None else []
 
     # -- time ---------------------------------------------------------------------------------
 

@@ -155,9 +155,25 @@ class PeerConnection:
 
         Returns False, and sends nothing, unless `media_permission` allows it.
         """
-        return self._bundle.send_audio(
-            payload, timestamp, now, marker=marker, non_personal=non_personal
-        )
+        item = self._bundle.make_audio(payload, timestamp, now, marker, non_personal)
+        if item is None or self._bundle.transport is None:
+            return False
+        self._bundle.transport.queue_media(item)
+        return True
+
+    def make_audio(
+        self, payload: bytes, timestamp: int, now: float, *, marker: bool, non_personal: bool
+    ) -> Datagram | None:
+        """Return the datagram of one payload, for a pump that sends it at once; else `send_audio`.
+
+        None, and nothing has changed, unless `media_permission` allows it.
+        """
+        item = self._bundle.make_audio(payload, timestamp, now, marker, non_personal)
+        if item is not None:
+            sent = self._sent
+            sent[0] += 1
+            sent[1] += len(item[0])
+        return item
 
     def create_channel(self, config: ChannelConfig, now: float) -> Channel:
         """Open a data channel, negotiated or by DCEP; it opens when SCTP is up."""
@@ -201,19 +217,6 @@ class PeerConnection:
         out = self._bundle.datagrams_to_send(now)
         if self.state in ENDED and self._bundle.transport is not None:
             self._bundle.transport.ice.close(now)
-        sent = self._sent
-        for data, _ in out:
-            sent[0] += 1
-            sent[1] += len(data)
-        return out
-
-    def media_to_send(self) -> list[Datagram]:
-        """Drain only the media that `send_audio` has queued: a part of `datagrams_to_send`.
-
-        For a pump that knows that nothing else has happened: receiving media and sending audio
-        make nothing else leave at once.
-        """
-        out = self._bundle.media_to_send()
         sent = self._sent
         for data, _ in out:
             sent[0] += 1

@@ -135,13 +135,17 @@ class Transport:
 
     # -- the way out --------------------------------------------------------------------------
 
-    def send_media(self, packet: bytes, *, rtcp: bool) -> bool:
-        """Protect one packet and queue it; False when there are no keys or no path."""
+    def protect(self, packet: bytes, *, rtcp: bool) -> Datagram | None:
+        """Return one packet protected and on its way; None when there are no keys or no path."""
         flow, srtp = self.ice.flow, self.srtp
         if flow is None or srtp is None:
-            return False
-        self._out.append((srtp.protect_rtcp(packet) if rtcp else srtp.protect_rtp(packet), flow))
-        return True
+            return None
+        return (srtp.protect_rtcp(packet) if rtcp else srtp.protect_rtp(packet), flow)
+
+    def queue_media(self, item: Datagram | None) -> None:
+        """Let a protected packet leave with the next drain."""
+        if item is not None:
+            self._out.append(item)
 
     def datagrams_to_send(self, now: float) -> list[Datagram]:
         """Drain what has to leave: checks, then DTLS, then media."""
@@ -158,15 +162,8 @@ class Transport:
                 direct += dtls.datagrams_to_send(now)
                 spend = self._budget.spend
                 out += [(d, flow) for d in direct if free or spend(flow.remote, len(d))]
-        return out + self.media_to_send()
-
-    def media_to_send(self) -> list[Datagram]:
-        """Drain the media that is queued."""
-        out = self._out
-        if out:
-            self._out = []
-            if self.permission is not SendPermission.ALL:
-                out = [item for item in out if self._budget.may_leave(*item)]
+        if self._out:
+            out, self._out = out + self._out, []
         return out
 
     # -- time and news ------------------------------------------------------------------------

@@ -137,6 +137,9 @@ class FakeSocket:
         self.number = -1
 
 
+FLOW = Flow(("192.0.2.1", 1), ("192.0.2.2", 2))
+
+
 class StubPeer:
     """A peer connection that does as it is told."""
 
@@ -147,7 +150,6 @@ class StubPeer:
         self.audio: list[tuple[bytes, int, float, bool]] = []
         self.received: list[tuple[bytes, Flow]] = []
         self.out: list[tuple[bytes, Flow]] = []
-        self.media: list[tuple[bytes, Flow]] = []
         self.timer: float | None = None
         self.timers_handled: list[float] = []
         self.fault: Exception | None = None
@@ -157,14 +159,17 @@ class StubPeer:
             fault, self.fault = self.fault, None
             raise fault
 
-    def send_audio(
+    def make_audio(
         self, payload: bytes, at: int, now: float, *, marker: bool, non_personal: bool
-    ) -> bool:
-        if not self.credit:
-            return False
+    ) -> tuple[bytes, Flow] | None:
+        allowed = self.media_permission is SendPermission.ALL or (
+            non_personal and self.media_permission is SendPermission.NON_PERSONAL
+        )
+        if not self.credit or not allowed:
+            return None
         self.credit -= 1
         self.audio.append((payload, at, now, marker))
-        return True
+        return payload, FLOW
 
     def receive_datagram(self, data: bytes, flow: Flow, now: float) -> None:
         self._break()
@@ -173,10 +178,6 @@ class StubPeer:
     def datagrams_to_send(self, now: float) -> list[tuple[bytes, Flow]]:
         out, self.out = self.out, []
         return out
-
-    def media_to_send(self) -> list[tuple[bytes, Flow]]:
-        media, self.media = self.media, []
-        return media
 
     def get_timer(self) -> float | None:
         return self.timer

@@ -68,9 +68,8 @@ def test_what_has_no_port_any_more_is_dropped() -> None:
     session = bench.session()
     bench.driver.remove_port(bench.port)
     session.peer.out = [(b"a", Flow(LOCAL, PEER))]
-    session.peer.media = [(b"m", Flow(LOCAL, PEER))]
+    bench.driver.send_datagram((b"m", Flow(LOCAL, PEER)))
     bench.driver.flush(session)
-    bench.driver.flush_media(session)
     session.peer.out = [(b"a", Flow(LOCAL, PEER))] * 5
     bench.driver.flush(session)
     assert bench.raw.sent == [] and bench.raw.runs == []
