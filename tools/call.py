@@ -8,7 +8,7 @@ from pathlib import Path
 
 from warp.errors import WarpError
 from warp.io import ClientConfig, connect
-from warp_tools.audio import likeness, read_wav, write_wav
+from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import encoded
@@ -26,11 +26,13 @@ class CallResult:
     """How surely the reply holds the speech, as of an echo; 0 when it does not."""
 
 
-async def call(speech_path: Path, url: str, out: Path, *, timeout_s: float = 15.0) -> CallResult:
+async def call(
+    speech_path: Path | None, url: str, out: Path, *, timeout_s: float = 15.0
+) -> CallResult:
     """Call a server. Raises ToolFailure, one line, for everything that can go wrong."""
-    speech = read_wav(speech_path)
-    if not out.parent.is_dir():
-        raise ToolFailure(f"cannot write {out}: there is no such directory")
+    speech = packaged_sound("speech") if speech_path is None else read_wav(speech_path)
+    if not out.parent.is_dir() or out.is_dir():
+        raise ToolFailure(f"cannot write {out}: it is no file in a directory that exists")
 
     payloads = encoded(speech)
 

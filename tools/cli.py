@@ -94,8 +94,10 @@ def serve(
 
 @app.command()
 def call(
-    speech: Annotated[Path, typer.Argument(help="WAV to speak.")],
-    out: Annotated[Path, typer.Option(help="Write what came back here.")],
+    speech: Annotated[
+        Path | None, typer.Argument(help="WAV to speak; else a packaged one.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Write what came back here.")] = Path("reply.wav"),
     url: Annotated[str, typer.Option(help="The server.")] = "http://127.0.0.1:8080",
     as_json: Json = False,
 ) -> None:

@@ -58,8 +58,8 @@ class DemoConfig:
 async def demo(config: DemoConfig, progress: Progress) -> Ledger:
     """Run every start and the call; returns the ledger. Raises ToolFailure, one line."""
     speech = read_wav(config.speech) if config.speech else packaged_sound("speech")
-    if config.out is not None and not config.out.parent.is_dir():
-        raise ToolFailure(f"cannot write {config.out}: there is no such directory")
+    if config.out is not None and (not config.out.parent.is_dir() or config.out.is_dir()):
+        raise ToolFailure(f"cannot write {config.out}: it is no file in a directory that exists")
     ledger = Ledger(rtt_ms=config.rtt_ms)
     server = await Worker.start(_PEER, "server")
     client = await Worker.start(_PEER, "client", str(config.speech or ""))

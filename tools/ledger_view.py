@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from rich import box
@@ -33,17 +34,17 @@ WHAT = {
     "warp-pq": "WARP, X25519MLKEM768",
 }
 _ARROW = 18
+_SAID = 44
 _LADDER_TAIL = 3
 
 
 def show(ledger: Ledger, console: Console, *, ladders: bool = True) -> None:
     """Print the ledger."""
-    console.print(table(ledger))
     if ladders:
         for row in ledger.rows:
-            console.print()
             console.print(ladder(row))
-    console.print()
+            console.print()
+    console.print(table(ledger))
     for line in verdict(ledger):
         console.print(line)
 
@@ -119,7 +120,11 @@ def _rungs(row: Row) -> Iterator[Text]:
         line = Text(f"{at * 1000 / row.rtt_ms:6.2f}  ", style="dim")
         style = "red" if rung.lost else "cyan" if rung.from_client else "magenta"
         line.append(drawn, style=style)
-        line.append(f"  {rung.size:5d}  {rung.description.text}")
+        # what a narrow terminal cannot hold goes on under itself, not through the drawing
+        said = textwrap.wrap(rung.description.text, _SAID) or [""]
+        line.append(f"  {rung.size:5d}  {said[0]}")
+        for rest in said[1:]:
+            line.append(f"\n{'':{_ARROW + 17}}{rest}")
         if rung.lost:
             line.append("  LOST", style="red")
         yield line
@@ -141,5 +146,15 @@ def verdict(ledger: Ledger) -> list[Text]:
     misses = ledger.misses()
     if not misses:
         lines.append(Text("all targets met", style="bold green"))
+    wanted = TARGETS["warp"]
+    lines.append(
+        Text(
+            "targets of warp, in round trips: first media "
+            f"{wanted['client_media']:g} / {wanted['server_media']:g}, channel open "
+            f"{wanted['channel_client']:g} / {wanted['channel_server']:g}; "
+            f"{tolerance(1):g} are granted to processes and timers",
+            style="dim",
+        )
+    )
     lines += [Text(f"missed: {miss}", style="bold red") for miss in misses]
     return lines

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warp.errors import UsageError
-from warp.io import Server, ServerConfig, Session, listen
+from warp.io import Ending, Server, ServerConfig, Session, listen
 from warp_tools.echo import Echo, greeting
 from warp_tools.failure import ToolFailure
 from warp_tools.signalling import serve_offers
@@ -32,6 +32,9 @@ class EchoServer:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self.udp_port = server.port
+        self.say: Say = lambda _: None
+        self._calls = 0
         self._echoes: dict[Session, Echo] = {}
         self._stop = server.add_media_tick(self.handle_tick)
 
@@ -39,8 +42,15 @@ class EchoServer:
         """Answer an offer (`session.answer`) and let an echo take the call."""
         session = self._server.accept_offer(offer)
         self._echoes[session] = Echo(session)
-        session.closed.add_done_callback(lambda _: self._echoes.pop(session, None))
+        self._calls += 1
+        number = self._calls
+        self.say(f"call {number} begins")
+        session.closed.add_done_callback(lambda ending: self._end(session, number, ending))
         return session
+
+    def _end(self, session: Session, number: int, ending: Ending) -> None:
+        self._echoes.pop(session, None)
+        self.say(f"call {number} has ended: {ending.result() or 'hung up'}")
 
     def handle_tick(self, now: float) -> None:
         """Let every echo say what it has heard."""
@@ -79,7 +89,8 @@ async def serve(config: ServeConfig, say: Say) -> None:
     port = web.sockets[0].getsockname()[1]
     # whoever reads that the server is there may end it at once
     interruption = _listen_for_interruption()
-    say(f"echo at http://{config.host}:{port} (Ctrl-C ends it)")
+    say(f"echo at http://{config.host}:{port}, calls on UDP {server.udp_port} (Ctrl-C ends it)")
+    server.say = say
     async with web:
         await interruption.wait()
     await server.close()

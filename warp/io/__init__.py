@@ -6,6 +6,8 @@ Session: audio_in, audio_out, channel(...), closed   Driver, Port, UdpSocket: th
 
 from __future__ import annotations
 
+from warp.crypto import Certificate
+from warp.errors import HandshakeTimedOut, UsageError, WarpError
 from warp.io.audio import AudioIn, AudioOut
 from warp.io.channel import Channel, ChannelClosedError
 from warp.io.client import Client, connect
@@ -13,19 +15,29 @@ from warp.io.config import ClientConfig, ServerConfig, WarpOptions
 from warp.io.server import Server, listen
 from warp.io.session import Ending, Session
 from warp.io.udp import AddressInUse
+from warp.peer import ConnectionState
+from warp.rtp import AudioFrame
+from warp.sdp import SdpError
 
 __all__ = [
     "AddressInUse",
+    "AudioFrame",
     "AudioIn",
     "AudioOut",
+    "Certificate",
     "Channel",
     "ChannelClosedError",
     "Client",
     "ClientConfig",
+    "ConnectionState",
     "Ending",
+    "HandshakeTimedOut",
+    "SdpError",
     "Server",
     "ServerConfig",
     "Session",
+    "UsageError",
+    "WarpError",
     "WarpOptions",
     "connect",
     "listen",

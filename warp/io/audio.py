@@ -33,7 +33,7 @@ _LATE_TICKS = 3 * SLOT_TICKS
 class AudioIn:
     """What the peer says: `async for frame in session.audio_in`.
 
-    A frame with `gap` follows missing ones; bounded: when nobody reads, the oldest frames go and
+    A frame with `gap` stands for what is missing. Bounded: when nobody reads, the oldest go and
     `overflowed` counts them. Iteration ends when the session closes.
     """
 

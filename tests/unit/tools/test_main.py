@@ -67,7 +67,7 @@ def test_demo_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_
     assert "between 1 and 2000" in fails(capsys, "demo", "--rtt", 0)
     assert "no such file" in fails(capsys, "demo", "--speech", tmp_path / "none.wav")
     assert "unreadable audio" in fails(capsys, "demo", "--speech", text_file)
-    assert "no such directory" in fails(capsys, "demo", "--out", tmp_path / "no" / "reply.wav")
+    assert "cannot write" in fails(capsys, "demo", "--out", tmp_path / "no" / "reply.wav")
 
 
 def test_call_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_file: Path) -> None:
@@ -76,7 +76,7 @@ def test_call_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_
     assert "no such file" in fails(capsys, "call", tmp_path / "none.wav", "--out", out)
     assert "unreadable audio" in fails(capsys, "call", text_file, "--out", out)
     lost = tmp_path / "no" / "reply.wav"
-    assert "no such directory" in fails(capsys, "call", speech, "--out", lost)
+    assert "cannot write" in fails(capsys, "call", speech, "--out", lost)
     assert "not an http" in fails(capsys, "call", speech, "--out", out, "--url", "nowhere")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
