@@ -53,7 +53,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
         assert says in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [["nonsense"], ["demo", "--rtt", "soon"], ["call", "--nonsense"]])
+@pytest.mark.parametrize("arguments", [["nonsense"], ["demo", "--rtt", "soon"], ["call", "--odd"]])
 def test_usage_errors_have_status_2(
     capsys: pytest.CaptureFixture[str], arguments: list[str]
 ) -> None:
