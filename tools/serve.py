@@ -89,7 +89,7 @@ async def serve(config: ServeConfig, say: Say) -> None:
     port = web.sockets[0].getsockname()[1]
     # whoever reads that the server is there may end it at once
     interruption = _listen_for_interruption()
-    say(f"echo at http://{config.host}:{port}, calls on UDP {server.udp_port} (Ctrl-C ends it)")
+    say(f"echo at http://{config.host}:{port} (calls on UDP {server.udp_port}; Ctrl-C ends it)")
     server.say = say
     async with web:
         await interruption.wait()

@@ -120,13 +120,21 @@ def _post(url: str, offer: str) -> str:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
             return str(response.read(MAX_OFFER_BYTES).decode())
     except urllib.error.HTTPError as error:
-        with error:
-            said = error.read(1_000).decode(errors="replace").strip().splitlines()
-        reason = _printable(said[0] if said else str(error.reason))
+        reason = _printable(_first_line(error) or str(error.reason))
         raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = _printable(str(getattr(error, "reason", error)))
         raise ToolFailure(f"no answer from {target}: {reason}") from error
+
+
+def _first_line(error: urllib.error.HTTPError) -> str:
+    """Return what a refusal says, or "" when the server hung up before it had said it."""
+    try:
+        with error:
+            said = error.read(1_000).decode(errors="replace").strip()
+    except (OSError, http.client.HTTPException):
+        return ""
+    return said.splitlines()[0] if said else ""
 
 
 def _printable(said: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -67,7 +68,10 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 def says(answer: bytes) -> Serve:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
+        head = await reader.readuntil(b"\r\n\r\n")
+        # the whole offer: a socket that is closed with bytes unread resets what it has sent
+        [length] = re.findall(rb"(?i)content-length: (\d+)", head)
+        await reader.readexactly(int(length))
         writer.write(answer)
         await writer.drain()
         writer.close()
