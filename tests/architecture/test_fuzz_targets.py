@@ -32,7 +32,8 @@ def test_every_reader_is_fuzzed() -> None:
     mentioned = set().union(*(names(ast.parse(path.read_text())) for path in MODULES))
     readers = {
         function.name: str(path.relative_to(ROOT))
-        for path in sources("warp")
+        for package in ("warp", "instant_connect")
+        for path in sources(package)
         for function in functions(path)
         if READERS.fullmatch(function.name)
     }

@@ -11,8 +11,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 def test_every_package_is_in_the_wheel() -> None:
     listed = set(PROJECT["tool"]["setuptools"]["packages"])
-    present = {"warp_tools.data"}
-    for folder, name in (("warp", "warp"), ("tools", "warp_tools")):
+    present = {"warp_tools.data", "instant_connect.web"}
+    for folder, name in (
+        ("warp", "warp"),
+        ("tools", "warp_tools"),
+        ("instant_connect", "instant_connect"),
+    ):
         for marker in (ROOT / folder).rglob("__init__.py"):
             parts = marker.parent.relative_to(ROOT / folder).parts
             present.add(".".join([name, *parts]))

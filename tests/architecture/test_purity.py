@@ -12,6 +12,8 @@ OWNERS = {
     "pylibsrtp": "warp/srtp",
     "aioice": "warp/io",
 }
+CORES = ("warp", "instant_connect")
+"""Packages whose machines are pure: what touches the world is in their `io/`."""
 
 
 def _inside(path: Path, folder: str) -> bool:
@@ -21,8 +23,9 @@ def _inside(path: Path, folder: str) -> bool:
 def test_only_io_reads_clocks_and_sockets() -> None:
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources("warp")
-        if not _inside(path, "warp/io")
+        for package in CORES
+        for path in sources(package)
+        if not _inside(path, f"{package}/io")
         for name in imports(path)
         if name.split(".")[0] in IMPURE
     ]
@@ -32,7 +35,8 @@ def test_only_io_reads_clocks_and_sockets() -> None:
 def test_only_entropy_asks_the_system() -> None:
     wrong = [
         path.relative_to(ROOT).as_posix()
-        for path in sources("warp")
+        for package in CORES
+        for path in sources(package)
         if path.name != "entropy.py" and "urandom" in path.read_text()
     ]
     assert wrong == []
@@ -41,7 +45,8 @@ def test_only_entropy_asks_the_system() -> None:
 def test_each_library_has_one_owner() -> None:
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
-        for path in sources("warp")
+        for package in CORES
+        for path in sources(package)
         for name in imports(path)
         if (owner := OWNERS.get(name.split(".")[0])) and not _inside(path, owner)
     ]
@@ -52,7 +57,8 @@ def test_no_assert_on_the_wire() -> None:
     """Wire modules meet hostile input: a value or a discard, never an assertion."""
     wrong = [
         f"{path.relative_to(ROOT)}:{number}"
-        for path in sources("warp")
+        for package in CORES
+        for path in sources(package)
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if line.lstrip().startswith("assert ")
     ]

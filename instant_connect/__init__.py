@@ -1,0 +1,19 @@
+"""A session before the first packet: signalling that never waits, and the way in without it.
+
+    POST an offer ─▶ signalling ─▶ answer          io/asgi   mountable HTTP routes
+                                                   web/      the page and its modules
+
+Raises ImportError when another distribution's `warp` (NVIDIA's `warp-lang`) is installed.
+"""
+
+from __future__ import annotations
+
+try:
+    import warp.contract as _contract
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "the `warp` in this environment is not warp-rtc's: NVIDIA's warp-lang has the same import "
+        "name, and the two cannot share an environment"
+    ) from error
+
+del _contract

@@ -1,0 +1,1 @@
+"""Real peers on the other end: browsers, other stacks. Never installed, driven by tests/interop."""
