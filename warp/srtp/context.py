@@ -1,4 +1,4 @@
-"""Protection of RTP and RTCP over libsrtp (RFC 3711, RFC 7714). The only user of pylibsrtp.
+"""Protection of RTP and RTCP over libsrtp (RFC 3711, RFC 7714).
 
 `warp.peer` makes one context once DTLS has verified the peer, and passes every media datagram
 through it. Two libsrtp sessions, one a direction, because libsrtp keeps one template a session.
@@ -7,11 +7,14 @@ through it. Two libsrtp sessions, one a direction, because libsrtp keeps one tem
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
-from pylibsrtp import Error, Policy, Session
+from pylibsrtp import Error, Policy
 
 from warp.errors import Discard, InternalError, InvalidConfig, MessageTooLarge
+from warp.srtp import library
 from warp.srtp.config import SrtpConfig
 from warp.srtp.keys import split_keying_material
 from warp.srtp.profiles import SrtpProfile
@@ -35,16 +38,16 @@ class SrtpDiscard(enum.Enum):
     OTHER = "libsrtp refused the packet"
 
 
+# srtp_err_status_t of srtp.h; GCM reports a bad tag as a cipher failure
 _REASONS = {
-    "authentication failure": SrtpDiscard.AUTHENTICATION,
-    # GCM reports a bad tag as a cipher failure
-    "cipher failure": SrtpDiscard.AUTHENTICATION,
-    "replay check failed (bad index)": SrtpDiscard.REPLAY,
-    "replay check failed (index too old)": SrtpDiscard.REPLAY,
-    "packet index is too old to consider": SrtpDiscard.REPLAY,
-    "unsupported parameter": SrtpDiscard.MALFORMED,
-    "error parsing data": SrtpDiscard.MALFORMED,
-    "unable to perform desired validation": SrtpDiscard.MALFORMED,
+    2: SrtpDiscard.MALFORMED,
+    7: SrtpDiscard.AUTHENTICATION,
+    8: SrtpDiscard.AUTHENTICATION,
+    9: SrtpDiscard.REPLAY,
+    10: SrtpDiscard.REPLAY,
+    14: SrtpDiscard.MALFORMED,
+    21: SrtpDiscard.MALFORMED,
+    26: SrtpDiscard.REPLAY,
 }
 
 
@@ -76,47 +79,73 @@ class SrtpContext:
         self._config = config or _DEFAULT_CONFIG
         self._our_key, self._their_key = keys if is_client else (keys.server, keys.client)
         # each costs several kilobytes, and a direction may long be silent
-        self._outbound: Session | None = None
-        self._inbound: Session | None = None
+        self._outbound: Any = None
+        self._inbound: Any = None
         self._sources: tuple[bytes, ...] = ()
 
-    def _open_outbound(self) -> Session:
-        session = _session(self.profile, self._our_key, Policy.SSRC_ANY_OUTBOUND, self._config)
-        self._outbound, self._our_key = session, b""
-        return session
+    def _open_outbound(self) -> Any:
+        self._outbound = _session(
+            self.profile, self._our_key, Policy.SSRC_ANY_OUTBOUND, self._config
+        )
+        self._our_key = b""
+        return self._outbound
 
-    def _open_inbound(self) -> Session:
-        session = _session(self.profile, self._their_key, Policy.SSRC_ANY_INBOUND, self._config)
-        self._inbound, self._their_key = session, b""
-        return session
+    def _open_inbound(self) -> Any:
+        self._inbound = _session(
+            self.profile, self._their_key, Policy.SSRC_ANY_INBOUND, self._config
+        )
+        self._their_key = b""
+        return self._inbound
 
     def protect_rtp(self, packet: bytes) -> bytes:
         """Return the SRTP packet for an RTP packet; the same packet may be protected again.
 
         Raises `MessageTooLarge` when the packet exceeds what libsrtp's buffer takes.
         """
-        try:
-            return (self._outbound or self._open_outbound()).protect(packet)
-        except (Error, ValueError) as error:
-            raise _refused(error) from None
+        size = len(packet)
+        if size > library.MAX_RTP_BYTES:
+            raise MessageTooLarge(f"a packet has at most {library.MAX_RTP_BYTES} bytes")
+        session = self._outbound or self._open_outbound()
+        scratch = library.take()
+        view, length = scratch.view, scratch.length
+        length[0] = size
+        view[0:size] = packet
+        status = library.protect(session, scratch.data, length)
+        out: bytes = view[0 : length[0]]
+        library.free.append(scratch)
+        if status:
+            raise InternalError(f"libsrtp refused a packet of ours: status {status}")
+        return out
 
     def protect_rtcp(self, packet: bytes) -> bytes:
         """Return the SRTCP packet for a compound RTCP packet. Raises as `protect_rtp`."""
-        try:
-            return (self._outbound or self._open_outbound()).protect_rtcp(packet)
-        except (Error, ValueError) as error:
-            raise _refused(error) from None
+        if len(packet) > library.MAX_RTCP_BYTES:
+            raise MessageTooLarge(f"an RTCP packet has at most {library.MAX_RTCP_BYTES} bytes")
+        session = self._outbound or self._open_outbound()
+        status, out = _run(library.protect_rtcp, session, packet)
+        if status:
+            raise InternalError(f"libsrtp refused a packet of ours: status {status}")
+        return out
 
     def unprotect_rtp(self, packet: bytes) -> bytes:
         """Return the RTP packet inside an SRTP packet, or raise `Discard(SrtpDiscard)`."""
-        source = packet[8:12]
-        if source not in self._sources:
+        source, size = packet[8:12], len(packet)
+        known = source in self._sources
+        if not known:
             self._check_room()
-        try:
-            plain = (self._inbound or self._open_inbound()).unprotect(packet)
-        except (Error, ValueError) as error:
-            raise _discarded(error) from None
-        if source not in self._sources:
+        if size > library.BUFFER_BYTES:
+            raise Discard(SrtpDiscard.TOO_LONG)
+        session = self._inbound or self._open_inbound()
+        scratch = library.take()
+        view, length = scratch.view, scratch.length
+        length[0] = size
+        view[0:size] = packet
+        status = library.unprotect(session, scratch.data, length)
+        plain: bytes = view[0 : length[0]]
+        library.free.append(scratch)
+        if status:
+            raise _discarded(status)
+        if not known:
             self._sources += (source,)
         return plain
 
@@ -125,10 +154,11 @@ class SrtpContext:
         source = packet[4:8]
         if source not in self._sources:
             self._check_room()
-        try:
-            plain = (self._inbound or self._open_inbound()).unprotect_rtcp(packet)
-        except (Error, ValueError) as error:
-            raise _discarded(error) from None
+        if len(packet) > library.BUFFER_BYTES:
+            raise Discard(SrtpDiscard.TOO_LONG)
+        status, plain = _run(library.unprotect_rtcp, self._inbound or self._open_inbound(), packet)
+        if status:
+            raise _discarded(status)
         if source not in self._sources:
             self._sources += (source,)
         return plain
@@ -147,25 +177,27 @@ def _check_profile(profile: SrtpProfile) -> None:
     _session(profile, key, Policy.SSRC_ANY_INBOUND, _DEFAULT_CONFIG)
 
 
-def _session(profile: SrtpProfile, key: bytes, kind: int, config: SrtpConfig) -> Session:
+def _session(profile: SrtpProfile, key: bytes, kind: int, config: SrtpConfig) -> Any:
     try:
         policy = Policy(key=key, ssrc_type=kind, srtp_profile=_LIBRARY_PROFILES[profile])
         policy.window_size = config.replay_window_packets
         # a packet resent for a NACK (RFC 4585) goes out under its old index
         policy.allow_repeat_tx = True
-        return Session(policy)
+        return library.open_session(policy)
     except Error as error:
         raise InvalidConfig(f"libsrtp cannot do {profile.name}: {error}") from error
 
 
-def _discarded(error: Exception) -> Discard:
-    if isinstance(error, ValueError):
-        return Discard(SrtpDiscard.TOO_LONG)
-    text = str(error)
-    return Discard(_REASONS.get(text, SrtpDiscard.OTHER), text)
+def _run(operation: Callable[..., int], session: Any, packet: bytes) -> tuple[int, bytes]:
+    """Return what libsrtp says of a packet, and what it made of it."""
+    scratch, size = library.take(), len(packet)
+    scratch.length[0] = size
+    scratch.view[0:size] = packet
+    status = operation(session, scratch.data, scratch.length)
+    out = scratch.view[0 : scratch.length[0]]
+    library.free.append(scratch)
+    return status, out
 
 
-def _refused(error: Exception) -> Exception:
-    if isinstance(error, ValueError):
-        return MessageTooLarge("packet exceeds 1356 bytes; send smaller frames")
-    return InternalError(f"libsrtp refused a packet of ours: {error}")
+def _discarded(status: int) -> Discard:
+    return Discard(_REASONS.get(status, SrtpDiscard.OTHER), f"libsrtp status {status}")
