@@ -1,0 +1,261 @@
+"""Capture files, one packet after another: pcap and pcapng, read as a stream, never as a whole.
+
+pcap: draft-ietf-opsawg-pcap (both byte orders, micro- and nanoseconds). pcapng:
+draft-ietf-opsawg-pcapng (several sections and interfaces, each with its own clock). Called by
+`reader`; a file that ends too early, or goes mad in the middle, gives what came before.
+
+    stream ─▶ magic ─┬▶ pcap    header, then records
+                     └▶ pcapng  sections ─▶ interfaces, packets, decryption secrets
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import BinaryIO, Final, NamedTuple, cast
+
+from warp_tools.failure import ToolFailure
+
+MAX_PACKET: Final = 1 << 18  # what libpcap calls its largest snap length
+MAX_BLOCK: Final = 1 << 24
+MAX_SECRETS: Final = 1 << 20
+MAX_INTERFACES: Final = 4096
+
+_PCAP: Final = {
+    b"\xd4\xc3\xb2\xa1": ("<", 1000),
+    b"\xa1\xb2\xc3\xd4": (">", 1000),
+    b"\x4d\x3c\xb2\xa1": ("<", 1),
+    b"\xa1\xb2\x3c\x4d": (">", 1),
+}
+_PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
+_OTHERS: Final = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"\x04\x22\x4d\x18": "lz4",
+    b"\x34\xcd\xb2\xa1": "modified pcap",
+    b"\xa1\xb2\xcd\x34": "modified pcap",
+    b"snoo": "snoop",
+}
+_SECTION, _INTERFACE, _PACKET, _SIMPLE, _SECRETS, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 10, 6
+_OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
+_TLS_KEY_LOG: Final = 0x544C534B
+
+
+class CaptureError(ToolFailure):
+    """The input is no capture that can be read; the text says why and what to do."""
+
+
+class Frame(NamedTuple):
+    """One captured packet with its link-layer header."""
+
+    number: int
+    """Its place in the file, from 1, as Wireshark counts."""
+    time_ns: int
+    """Nanoseconds since 1970."""
+    link: int
+    """Link type (https://www.tcpdump.org/linktypes.html)."""
+    interface: int
+    data: bytes
+    length: int
+    """Bytes that it had on the wire; `data` may hold fewer."""
+
+
+class _Interface(NamedTuple):
+    link: int
+    snap: int
+    ticks: int
+    """Ticks a second."""
+    offset_ns: int
+
+
+class Frames:
+    """The packets of one capture file. Iterate once; the notes are complete when it is done."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        """Read the file's first bytes. Raises `CaptureError` when this is no capture."""
+        self._stream = stream
+        self._read: Callable[[int], bytes] = stream.read
+        self.number = 0
+        self.damage: str | None = None
+        """Why reading stopped before the end, in plain words."""
+        self.secrets = b""
+        """TLS key log lines that a pcapng file brings along (its decryption secrets blocks)."""
+        self.format = ""
+        self._order = "<"
+        self._unit = 1000
+        self._interfaces: list[_Interface] = []
+        self._magic = self._open()
+
+    def _open(self) -> bytes:
+        magic = self._read(4)
+        if magic[:2] == b"\x1f\x8b":
+            again = cast(BinaryIO, _Again(magic, self._stream))
+            self._read = partial(_read_compressed, gzip.GzipFile(fileobj=again))
+            magic = self._read(4)
+        if magic == _PCAPNG:
+            self.format = "pcapng"
+        elif magic in _PCAP:
+            self.format = "pcap"
+            self._order, self._unit = _PCAP[magic]
+        elif not magic:
+            raise CaptureError("the file is empty: record one with tcpdump -w FILE udp")
+        else:
+            kind = _OTHERS.get(magic) or _OTHERS.get(magic[:2])
+            if kind is None:
+                raise CaptureError("not a capture: it begins like neither pcap nor pcapng")
+            raise CaptureError(f"{kind} files are not read: convert it to pcap or pcapng first")
+        return magic
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield every packet in the order of the file."""
+        return self._pcap() if self.format == "pcap" else self._pcapng()
+
+    # -- pcap -------------------------------------------------------------------------------------
+
+    def _pcap(self) -> Iterator[Frame]:
+        header = self._read(20)
+        if len(header) < 20:
+            self.damage = "the file ends inside its own header"
+            return
+        link = struct.unpack(self._order + "I", header[16:])[0] & 0x0FFFFFFF
+        read, unit, layout = self._read, self._unit, struct.Struct(self._order + "IIII")
+        while head := read(16):
+            if len(head) < 16:
+                self.damage = f"the file ends inside packet {self.number + 1}"
+                return
+            seconds, fraction, kept, length = layout.unpack(head)
+            if kept > MAX_PACKET:
+                self.damage = f"packet {self.number + 1} claims {kept} bytes: the file is damaged"
+                return
+            data = read(kept)
+            self.number += 1
+            time_ns = seconds * 1_000_000_000 + fraction * unit
+            if len(data) < kept:
+                self.damage = f"the file ends inside packet {self.number}"
+                if not data:
+                    self.number -= 1
+                    return
+            yield Frame(self.number, time_ns, link, 0, data, max(length, kept))
+
+    # -- pcapng -----------------------------------------------------------------------------------
+
+    def _pcapng(self) -> Iterator[Frame]:
+        kind, head = _SECTION, b""
+        pending = self._magic
+        while True:
+            head = pending + self._read(8 - len(pending))
+            pending = b""
+            if not head:
+                return
+            body = self._block(head)
+            if body is None:
+                return
+            kind = struct.unpack(self._order + "I", head[:4])[0]
+            if kind == _SECTION:
+                self._interfaces = []
+            elif kind == _INTERFACE:
+                self._add_interface(body)
+            elif kind in (_ENHANCED, _PACKET, _SIMPLE):
+                frame = self._packet(kind, body)
+                if frame is not None:
+                    yield frame
+            elif kind == _SECRETS:
+                self._add_secrets(body)
+
+    def _block(self, head: bytes) -> bytes | None:
+        """Return the body of the block that begins with `head`, or None at the end."""
+        if len(head) < 8:
+            self.damage = "the file ends inside a block"
+            return None
+        extra = b""
+        if head[:4] == _PCAPNG:
+            extra = self._read(4)
+            order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(extra)
+            if order is None:
+                self.damage = "a section header without a byte order: the file is damaged"
+                return None
+            self._order = order
+        length = struct.unpack(self._order + "I", head[4:])[0]
+        if length < 12 + len(extra) or length > MAX_BLOCK or length & 3:
+            self.damage = f"a block claims {length} bytes: the file is damaged"
+            return None
+        want = length - 8 - len(extra)
+        rest = self._read(want)
+        if len(rest) < want:
+            self.damage = "the file ends inside a block"
+            return None
+        return extra + rest[:-4]
+
+    def _add_interface(self, body: bytes) -> None:
+        if len(body) < 8 or len(self._interfaces) >= MAX_INTERFACES:
+            return
+        link, _, snap = struct.unpack_from(self._order + "HHI", body)
+        ticks, offset_ns = 1_000_000, 0
+        for code, value in self._options(body[8:]):
+            if code == _OPTION_RESOLUTION and len(value) == 1:
+                base, power = (2, value[0] & 0x7F) if value[0] & 0x80 else (10, value[0])
+                ticks = base**power if power <= 63 else ticks
+            elif code == _OPTION_OFFSET and len(value) == 8:
+                offset_ns = struct.unpack(self._order + "q", value)[0] * 1_000_000_000
+        self._interfaces.append(_Interface(link, snap, ticks, offset_ns))
+
+    def _options(self, block: bytes) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at + 4 <= len(block):
+            code, length = struct.unpack_from(self._order + "HH", block, at)
+            if code == 0:
+                return
+            yield code, block[at + 4 : at + 4 + length]
+            at += 4 + (length + 3 & ~3)
+
+    def _packet(self, kind: int, body: bytes) -> Frame | None:
+        self.number += 1
+        number, ticks_at, kept, length, start = 0, 0, 0, 0, 0
+        if kind == _SIMPLE:
+            if len(body) < 4 or not self._interfaces:
+                return None
+            (length,) = struct.unpack_from(self._order + "I", body)
+            snap = self._interfaces[0].snap or length
+            kept, start = min(length, snap, len(body) - 4), 4
+        elif len(body) >= 20:
+            layout = "IIIII" if kind == _ENHANCED else "HHIIII"
+            fields = struct.unpack_from(self._order + layout, body)
+            number, (high, low, kept, length) = fields[0], fields[-4:]
+            ticks_at, start = high << 32 | low, 20
+        if not start or number >= len(self._interfaces) or kept > min(MAX_PACKET, len(body)):
+            return None
+        interface = self._interfaces[number]
+        time_ns = ticks_at * 1_000_000_000 // interface.ticks + interface.offset_ns
+        data = body[start : start + kept]
+        return Frame(self.number, time_ns, interface.link, number, data, max(length, len(data)))
+
+    def _add_secrets(self, body: bytes) -> None:
+        if len(body) < 8:
+            return
+        kind, length = struct.unpack_from(self._order + "II", body)
+        if kind == _TLS_KEY_LOG and len(self.secrets) + length <= MAX_SECRETS:
+            self.secrets += body[8 : 8 + length] + b"\n"
+
+
+class _Again:
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, first: bytes, stream: BinaryIO) -> None:
+        self._first, self._stream = first, stream
+
+    def read(self, size: int = -1) -> bytes:
+        if not self._first:
+            return self._stream.read(size)
+        out, self._first = self._first, b""
+        return out
+
+
+def _read_compressed(stream: gzip.GzipFile, size: int) -> bytes:
+    """Read; damage inside the compressed stream is its end."""
+    try:
+        return stream.read(size)
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        return b""
