@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.interop.wire import Wire
+from interop.wire import Wire
 from warp.io import Channel, ClientConfig, ServerConfig, Session, connect, listen
 from warp.trace import MemoryTrace
 

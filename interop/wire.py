@@ -147,7 +147,8 @@ class Wire:
             wait = _LONGEST_WAIT_S
             if self._heap:
                 wait = max(0.0, self._heap[0][0] - time.monotonic())
-            ready, _, _ = select.select([*sockets, self._wake], [], [], wait)
+            waiting: list[socket.socket | int] = [*sockets, self._wake]
+            ready, _, _ = select.select(waiting, [], [], wait)
             if self._wake in ready and b"x" in os.read(self._wake, 64):
                 return
             for sock in ready:
