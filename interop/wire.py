@@ -18,6 +18,7 @@ import select
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from warp.errors import Discard
@@ -69,6 +70,10 @@ class Rung(NamedTuple):
         return 128 <= self.data[0] <= 191
 
 
+Rule = Callable[[Rung], float | None]
+"""Says by how many seconds a datagram is later than the others; None: it is lost."""
+
+
 class Wire:
     """A running path; `close()` ends its thread."""
 
@@ -85,6 +90,7 @@ class Wire:
         self._wake, self._stop = os.pipe()
         self._closed = False
         self.rungs: list[Rung] = []
+        self.rule: Rule | None = None
         self._thread = threading.Thread(target=self._run, name="wire", daemon=True)
         self._thread.start()
 
@@ -170,11 +176,14 @@ class Wire:
                 # an ICMP error for an earlier datagram: the other process has gone
                 continue
             now = time.monotonic()
-            self.rungs.append(Rung(now, not targets_ours, data))
+            rung = Rung(now, not targets_ours, data)
+            self.rungs.append(rung)
             out = self._alias(source, not targets_ours)
-            if self._luck.random() < self._loss:
+            late = self.rule(rung) if self.rule is not None else 0.0
+            if late is None or self._luck.random() < self._loss:
                 continue
-            heapq.heappush(self._heap, (now + self._delay_s, next(self._order), data, out, target))
+            due = now + self._delay_s + late
+            heapq.heappush(self._heap, (due, next(self._order), data, out, target))
 
     def _send_due(self) -> None:
         while self._heap and self._heap[0][0] <= time.monotonic():

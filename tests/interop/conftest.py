@@ -5,9 +5,11 @@ aiortc is kept to loopback, which aioice leaves out of its candidates by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+
+from tests.interop.chromium import Chromiums
 
 
 @pytest.fixture
@@ -25,3 +27,18 @@ def aiortc_on_loopback(
 def libwebrtc(require_peer: Callable[[str], None]) -> None:
     """Ends the test when the package `wrtc`, libwebrtc for Python, is absent."""
     require_peer("wrtc")
+
+
+@pytest.fixture(scope="session")
+def chromiums() -> Iterator[Chromiums]:
+    """Running browsers that tests share; gone when the last test is over."""
+    running = Chromiums()
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def chromium(require_peer: Callable[[str], None], chromiums: Chromiums) -> Chromiums:
+    """Ends the test when Chromium is absent; else a call with a configuration returns one."""
+    require_peer("chromium")
+    return chromiums
