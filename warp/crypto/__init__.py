@@ -5,6 +5,7 @@ agreement     generate_share / respond ──▶ shared secret
 schedule      hkdf_* (DTLS 1.3), prf12 (DTLS 1.2) ──▶ keys
 records       Aead, RecordNumberMask
 checks        HmacSha1, HmacSha256, constant_time_equal
+identifiers   BlockCipher
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from warp.crypto.aead import (
     DecryptError,
     RecordNumberMask,
 )
+from warp.crypto.block import BLOCK_LENGTH, BlockCipher
 from warp.crypto.certificate import (
     Certificate,
     PeerCertificate,
@@ -37,6 +39,7 @@ from warp.crypto.prf import prf12
 from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme
 
 __all__ = [
+    "BLOCK_LENGTH",
     "HASHES",
     "HASH_LENGTHS",
     "NONCE_LENGTH",
@@ -44,6 +47,7 @@ __all__ = [
     "TAG_LENGTH",
     "Aead",
     "AeadKind",
+    "BlockCipher",
     "Certificate",
     "DecryptError",
     "ExpandKey",
