@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from warp.errors import MessageTooLarge, UsageError
-from warp.peer import SendPermission
+from warp.io.clock import SLOT_S
+from warp.peer import PeerConnection, SendPermission
 from warp.rtp import AudioFrame, SenderConfig
 
 if TYPE_CHECKING:
@@ -37,9 +38,10 @@ class AudioIn:
     `overflowed` counts them. Iteration ends when the session closes.
     """
 
-    __slots__ = ("_closed", "_frames", "_waiter", "overflowed")
+    __slots__ = ("_closed", "_frames", "_peer", "_waiter", "overflowed")
 
-    def __init__(self) -> None:
+    def __init__(self, peer: PeerConnection) -> None:
+        self._peer = peer
         self._frames: deque[AudioFrame] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
@@ -49,20 +51,34 @@ class AudioIn:
         return self
 
     async def __anext__(self) -> AudioFrame:
-        while not self._frames:
+        while not self._frames and not self._collect():
             if self._closed:
                 raise StopAsyncIteration
             if self._waiter is not None and not self._waiter.done():
                 raise UsageError("audio_in has one reader: another task is waiting for a frame")
             self._waiter = asyncio.get_running_loop().create_future()
+            lane = self._peer.lane
+            if lane is not None:
+                lane.awaited = True
             await self._waiter
         return self._frames.popleft()
 
     def take(self) -> list[AudioFrame]:
         """Return what has arrived, without waiting (for one loop over many sessions)."""
-        frames = list(self._frames)
+        lane = self._peer.lane
+        fresh = lane.take() if lane is not None else []
+        if not self._frames:
+            return fresh
+        frames = [*self._frames, *fresh]
         self._frames.clear()
         return frames
+
+    def _collect(self) -> bool:
+        """Fetch what lies in order with the peer; whether there is anything."""
+        lane = self._peer.lane
+        if lane is not None:
+            self._frames.extend(lane.take())
+        return bool(self._frames)
 
     def _receive(self, frames: Sequence[AudioFrame]) -> None:
         queue = self._frames
@@ -80,6 +96,9 @@ class AudioIn:
         waiter = self._waiter
         if waiter is not None:
             self._waiter = None
+            lane = self._peer.lane
+            if lane is not None:
+                lane.awaited = False
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -92,6 +111,7 @@ class AudioOut:
     """
 
     __slots__ = (
+        "_grid",
         "_muted",
         "_next_tick",
         "_phase",
@@ -110,6 +130,7 @@ class AudioOut:
         self._queued_ticks = 0
         self._played_ticks = 0
         self._phase = session.driver.clock.assign_phase()
+        self._grid = session.driver.clock.slot_start(self._phase, 0)
         self._next_tick = 0  # samples since the clock's origin
         self._registered = False
         self._starved = True
@@ -157,28 +178,33 @@ class AudioOut:
     def _pass(self, payload: bytes, duration: int, free: bool) -> bool:
         """Send a frame that finds its slot free, without the queue (the hot path)."""
         session = self._session
-        now = session.driver.loop.time()
+        driver, peer = session.driver, session.peer
+        now = driver.loop.time()
         present = self._begin(now)
         if self._next_tick >= present + SLOT_TICKS:
             return False
-        item = session.peer.make_audio(
-            payload, self._next_tick, now, marker=not self._talkspurt, non_personal=free
-        )
+        marker, lane = not self._talkspurt, peer.lane
+        if lane is not None:
+            item = lane.make(payload, self._next_tick, now, marker)
+        else:
+            item = peer.make_audio(payload, self._next_tick, now, marker=marker, non_personal=free)
         if item is None:
             return False
         self._talkspurt = True
         self._next_tick += duration
         self._played_ticks += duration
-        session.driver.send_datagram(item)
+        driver.send_datagram(item)
         return True
 
     def _begin(self, now: float) -> int:
         """Return where the present slot begins; after a silence, what comes next begins there."""
-        present = self._session.driver.clock.slot(self._phase, now) * SLOT_TICKS
-        late = _LATE_TICKS if self._talkspurt else 0
-        if self._starved and self._next_tick < present - late:
-            self._next_tick = present
-            self._talkspurt = False
+        # MediaClock.slot, in place
+        present = int(((now - self._grid) / SLOT_S + 1e-6) // 1) * SLOT_TICKS
+        if self._starved and self._next_tick < present:
+            late = _LATE_TICKS if self._talkspurt else 0
+            if self._next_tick < present - late:
+                self._next_tick = present
+                self._talkspurt = False
         return present
 
     @property
@@ -225,7 +251,11 @@ class AudioOut:
             payload, duration, free = queue[0]
             fresh = not self._talkspurt
             at = self._next_tick
-            item = peer.make_audio(payload, at, now, marker=fresh, non_personal=free)
+            lane = peer.lane
+            if lane is not None:
+                item = lane.make(payload, at, now, fresh)
+            else:
+                item = peer.make_audio(payload, at, now, marker=fresh, non_personal=free)
             if item is None:
                 break  # the address may not be sent more yet: the frame waits
             driver.send_datagram(item)

@@ -106,13 +106,18 @@ class Port:
                 return
         session, flow = route
         driver = self._driver
+        peer = session.peer
+        # media changes nothing but media: most of a call needs only the short flush, or none
+        level = MEDIA if len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
         try:
-            session.peer.receive_datagram(data, flow, driver.loop.time())
+            if level == MEDIA and (lane := peer.lane) is not None:
+                if not lane.receive(data, flow, driver.loop.time()):
+                    return
+            else:
+                peer.receive_datagram(data, flow, driver.loop.time())
         except Exception as error:
             driver.fail(session, error)
             return
-        # media changes nothing but media: most of a call needs only the short flush
-        level = MEDIA if len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
         if not session.touched:
             driver.touched.append(session)
         if session.touched < level:

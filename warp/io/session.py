@@ -116,7 +116,7 @@ class Session:
         self._trickle: Trickle | None = None
         self._connected: asyncio.Future[None] = driver.loop.create_future()
         self._closed: asyncio.Future[WarpError | None] = driver.loop.create_future()
-        self.audio_in = AudioIn()
+        self.audio_in = AudioIn(peer)
         self.audio_out = AudioOut(self)
 
     # -- the application's side ---------------------------------------------------------------
@@ -149,6 +149,11 @@ class Session:
     def state(self) -> ConnectionState:
         """Where the connection stands."""
         return self.peer.state
+
+    @property
+    def remote_description(self) -> str:
+        """The peer's description in force, as we understood it."""
+        return self.peer.remote_description
 
     @property
     def closed(self) -> Ending:

@@ -20,6 +20,7 @@ from warp.errors import InvalidConfig, InvalidState, PeerIncompatible, WarpError
 from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
+from warp.peer.lane import MediaLane
 from warp.peer.local import describe
 from warp.peer.media import Media
 from warp.peer.rider import DtlsRider
@@ -324,6 +325,16 @@ class Bundle:
             transport.rider.budget.spend(item[1].remote, len(item[0]))
         return item
 
+    def open_lane(self, counts: tuple[list[int], list[int]]) -> MediaLane | None:
+        """Return the short way of media; None when no media was agreed on.
+
+        `counts`: datagrams and bytes received, and sent.
+        """
+        transport, media = self.transport, self.media
+        if transport is None or transport.srtp is None or media is None or media.session is None:
+            return None
+        return MediaLane(transport, media, media.session, transport.srtp, counts)
+
     def _has_credit(self, size: int) -> bool:
         """Whether early media of `size` bytes leaves enough for the flight it comes early to."""
         transport = self.transport
@@ -430,4 +441,9 @@ class Bundle:
         if self.media is not None:
             milestones.update(self.media.milestones)
             known["audio"] = self.media.stats()
+        agreed = self.signaling.negotiated
+        options = agreed.transport.ice_options if agreed is not None else ()
+        known["sped_options"] = tuple([name for name in options if name in _SPED_OPTIONS])
+        known["snap"] = self.signaling.snap.mode.value
+        known["ice_lite"] = self._config.lite
         return {**known, "milestones": milestones}

@@ -24,6 +24,7 @@ from warp.peer.bundle import Bundle
 from warp.peer.config import PeerConfig
 from warp.peer.demux import Kind, classify
 from warp.peer.events import FlowAuthenticated, MediaReady, StateChanged, Terminated
+from warp.peer.lane import MediaLane
 from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
 from warp.timers import earliest
 from warp.trace import Trace
@@ -46,6 +47,7 @@ class PeerConnection:
         "_trace",
         "_unknown",
         "error",
+        "lane",
         "state",
     )
 
@@ -67,6 +69,8 @@ class PeerConnection:
         self._received = [0, 0]
         self._sent = [0, 0]
         self._unknown = 0
+        self.lane: MediaLane | None = None
+        """The short way of media, while the call is live."""
         self.state = ConnectionState.NEW
         self.error: WarpError | None = None
 
@@ -81,6 +85,12 @@ class PeerConnection:
     def local_ufrags(self) -> tuple[str, ...]:
         """Every ufrag that may still name this connection in a check."""
         return self._bundle.ufrags
+
+    @property
+    def remote_description(self) -> str:
+        """The peer's description in force, as we understood it; empty before the first."""
+        remote = self._bundle.signaling.remote
+        return "" if remote is None else str(remote)
 
     def add_local_address(self, address: Address, now: float) -> None:
         """Tell of a local transport address; it becomes a host candidate."""
@@ -277,6 +287,7 @@ class PeerConnection:
                     return
                 self._become(Input.AUTHENTICATED, now)
                 if transport.srtp is not None:
+                    self.lane = bundle.open_lane((self._received, self._sent))
                     self._events.append(MediaReady(transport.permission))
             elif isinstance(event, dtls.CloseNotify):
                 self._end(None, Input.CLOSED, now)
@@ -298,6 +309,7 @@ class PeerConnection:
         if self.state in ENDED:
             return
         self.error = error
+        self.lane = None
         self._deadline = None
         self._become(why, now)
         self._events += self._bundle.end(now)

@@ -79,6 +79,11 @@ class Signaling:
         return self._offer if self.state is SignalingState.HAVE_REMOTE_OFFER else None
 
     @property
+    def remote(self) -> SessionDescription | None:
+        """The peer's description that the last agreement was made with, or None."""
+        return self._remote
+
+    @property
     def initial(self) -> bool:
         """Whether nothing has been agreed on yet."""
         return self.negotiated is None

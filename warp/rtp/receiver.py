@@ -27,6 +27,7 @@ from warp.rtp.telephone_event import ToneTracker, parse_telephone_event
 from warp.trace import Trace
 
 _NO_TYPE = -1
+_MANY = 32
 
 
 class AudioReceiver:
@@ -78,10 +79,11 @@ class AudioReceiver:
         payload: bytes,
         level: int | None,
         now: float,
-    ) -> None:
+    ) -> bool:
         """Take in one packet of the source; header fields as on the wire (the hot path).
 
-        `level` is the byte of the audio level extension (RFC 6464), or None.
+        `level` is the byte of the audio level extension (RFC 6464), or None. Returns whether
+        it did more than append a frame, or frames pile up.
         """
         reception = self._reception
         highest = reception.highest
@@ -103,13 +105,13 @@ class AudioReceiver:
             reception.jitter = jitter + ((change if change > 0 else -change) - jitter) * 0.0625
             reception.packets += 1
             reception.octets += len(payload)
-            self._frames.append(
-                AudioFrame(payload, last, highest, marker, payload_type, level, now)
-            )
-            return
+            frames = self._frames
+            frames.append(AudioFrame(payload, last, highest, marker, payload_type, level, now))
+            return len(frames) >= _MANY
         self._receive_carefully(
             AudioFrame(payload, timestamp, sequence, marker, payload_type, level, now)
         )
+        return True
 
     def receive_packet(
         self, packet: RtpPacket, now: float, extensions: ExtensionMap | None = None

@@ -96,8 +96,13 @@ class RtpRouter:
         self._by_ssrc.pop(ssrc, None)
         self._hints.pop(ssrc, None)
 
-    def receive(self, packet: bytes, now: float) -> None:
-        """Take in one RTP packet, already unprotected (the hot path). Never raises."""
+    def receive(self, packet: bytes, now: float) -> bool:
+        """Take in one RTP packet, already unprotected (the hot path). Never raises.
+
+        Returns whether it did more than append a frame: a deadline may have moved then, and
+        there may be events.
+        """
+        noted = False
         try:
             first, second, sequence, timestamp, ssrc = HEADER.unpack_from(packet)
             route = self._by_ssrc.get(ssrc)
@@ -114,17 +119,21 @@ class RtpRouter:
                     level = packet[route.level_at]
                 at = route.sequence_at
                 if at and self.feedback is not None:
-                    self.feedback.add(packet[at] << 8 | packet[at + 1], now)
+                    noted = self.feedback.add(packet[at] << 8 | packet[at + 1], now)
                 payload = packet[end:]
             elif first == 0x80:
                 payload = packet[12:]
             else:
                 payload, level = self._read_slowly(packet, now)
+                noted = True
         except (Discard, struct.error) as error:
             self._discard(error)
-            return
-        route.receiver.receive(
-            sequence, timestamp, second > 0x7F, second & 0x7F, payload, level, now
+            return True
+        return (
+            route.receiver.receive(
+                sequence, timestamp, second > 0x7F, second & 0x7F, payload, level, now
+            )
+            or noted
         )
 
     def _relearn(self, packet: bytes, ssrc: int, route: Route, now: float) -> Route:

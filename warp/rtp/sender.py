@@ -137,14 +137,15 @@ class AudioSender:
         (RFC 3551 section 4.1). `audio_level`: -dBov 0..127, plus 128 if it is voice (RFC 6464).
         Raises `MessageTooLarge`.
         """
-        if len(payload) > self.config.max_payload_bytes:
-            raise MessageTooLarge(f"a payload has at most {self.config.max_payload_bytes} bytes")
+        config = self.config
+        if len(payload) > config.max_payload_bytes:
+            raise MessageTooLarge(f"a payload has at most {config.max_payload_bytes} bytes")
         sequence = self._sequence
         self._sequence = sequence + 1
         self._timestamp = timestamp = (timestamp + self._offset) & 0xFFFFFFFF
         self._last_sent_at = now
         self._octets += len(payload)
-        kind = self.config.payload_type | (0x80 if marker else 0)
+        kind = config.payload_type | (0x80 if marker else 0)
         leveled = self._leveled
         if audio_level is None or leveled is None:
             block = self._block
@@ -158,7 +159,9 @@ class AudioSender:
                 leveled.before, audio_level & 0xFF, leveled.after,
             )  # fmt: skip
             packet = header + payload
-        if self.config.nack_history:
+        if self._history is not None:
+            self._history.append(packet)
+        elif config.nack_history:
             self._remember(packet)
         return packet
 

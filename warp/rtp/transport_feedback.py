@@ -167,10 +167,15 @@ class FeedbackLog:
         """When the oldest arrival that awaits its report came; None when there is none."""
         return self._arrivals[0][1] if self._arrivals else None
 
-    def add(self, sequence: int, now: float) -> None:
-        """Note that a packet with this 16-bit number arrived. Beyond capacity, forgotten."""
-        if len(self._arrivals) < self.capacity:
-            self._arrivals.append((sequence, now))
+    def add(self, sequence: int, now: float) -> bool:
+        """Note that a packet with this 16-bit number arrived. Beyond capacity, forgotten.
+
+        Returns whether it is the first that awaits its report: `first_at` has moved.
+        """
+        arrivals = self._arrivals
+        if len(arrivals) < self.capacity:
+            arrivals.append((sequence, now))
+        return len(arrivals) == 1
 
     def take(self) -> list[TransportFeedback]:
         """Return feedback on what arrived since the last call; usually one, or none."""

@@ -153,6 +153,7 @@ class StubPeer:
         self.timer: float | None = None
         self.timers_handled: list[float] = []
         self.fault: Exception | None = None
+        self.lane: Any = None
 
     def _break(self) -> None:
         if self.fault is not None:

@@ -315,7 +315,7 @@ def frame(number: int) -> AudioFrame:
 
 def test_frames_come_in_order_and_the_iteration_ends() -> None:
     async def story() -> None:
-        audio = AudioIn()
+        audio = AudioIn(StubPeer())
         audio._receive([frame(0), frame(1)])
         heard: list[int] = []
 
@@ -337,14 +337,14 @@ def test_frames_come_in_order_and_the_iteration_ends() -> None:
 
 
 def test_take_returns_what_is_there() -> None:
-    audio = AudioIn()
+    audio = AudioIn(StubPeer())
     audio._receive([frame(0), frame(1)])
     assert [one.sequence for one in audio.take()] == [0, 1]
     assert audio.take() == []
 
 
 def test_of_too_many_frames_the_oldest_go() -> None:
-    audio = AudioIn()
+    audio = AudioIn(StubPeer())
     audio._receive([frame(number) for number in range(MAX_IN + 3)])
     assert audio.overflowed == 3
     assert audio.take()[0].sequence == 3
@@ -352,7 +352,7 @@ def test_of_too_many_frames_the_oldest_go() -> None:
 
 def test_a_second_reader_is_told() -> None:
     async def story() -> None:
-        audio = AudioIn()
+        audio = AudioIn(StubPeer())
         first = asyncio.ensure_future(anext(audio))
         await turns()
         with pytest.raises(UsageError, match="one reader"):
@@ -365,7 +365,7 @@ def test_a_second_reader_is_told() -> None:
 
 def test_a_reader_that_is_cancelled_leaves_the_frames_to_the_next() -> None:
     async def story() -> None:
-        audio = AudioIn()
+        audio = AudioIn(StubPeer())
         first = asyncio.ensure_future(anext(audio))
         await turns()
         first.cancel()
