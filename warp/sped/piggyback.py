@@ -131,6 +131,11 @@ class Piggyback:
         return self.state in _ACTIVE
 
     @property
+    def supported(self) -> bool:
+        """Whether the peer has shown an attribute: DTLS rode, or could have."""
+        return self._supported
+
+    @property
     def pending(self) -> tuple[bytes, ...]:
         """The datagrams that the peer has not acknowledged, oldest first.
 
