@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 
 from warp.crypto import NamedGroup
 from warp.io import (
@@ -28,6 +29,17 @@ _QUEUE_MS = 2_000
 _FEED_S = 1.0
 # the same group at both ends and for both stacks: aiortc has no hybrid
 _OPTIONS = WarpOptions(groups=(NamedGroup.X25519,))
+
+
+@cache
+def _client_config(kind: str) -> ClientConfig:
+    return ClientConfig(
+        warp=_OPTIONS,
+        host="127.0.0.1",
+        loopback=True,
+        audio=kind != "channel",
+        data=kind != "audio",
+    )
 
 
 class OurParty(Party):
@@ -63,14 +75,8 @@ class OurParty(Party):
             offer.set_result(sdp)
             return await answer
 
-        config = ClientConfig(
-            warp=_OPTIONS,
-            host="127.0.0.1",
-            loopback=True,
-            audio=kind != "channel",
-            data=kind != "audio",
-        )
-        self._calls[session] = loop.create_task(self._call(session, kind, signal, config))
+        call = self._call(session, kind, signal, _client_config(kind))
+        self._calls[session] = loop.create_task(call)
         return await offer
 
     async def _call(self, session: str, kind: str, signal: Signal, config: ClientConfig) -> Session:

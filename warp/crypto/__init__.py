@@ -24,6 +24,7 @@ from warp.crypto.certificate import (
     PeerCertificate,
     fingerprint_matches,
     fingerprint_of,
+    read_certificate,
 )
 from warp.crypto.groups import (
     KeyShare,
@@ -69,6 +70,7 @@ __all__ = [
     "hkdf_extract",
     "hmac_digest",
     "prf12",
+    "read_certificate",
     "respond",
     "supported_groups",
 ]

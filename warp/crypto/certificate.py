@@ -11,6 +11,7 @@ import datetime
 import hashlib
 import hmac
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
 from cryptography import x509
@@ -169,6 +170,15 @@ class PeerCertificate:
         return signatures.verify(
             self._key, self.key_kind, scheme, signature, data, curve_bound=curve_bound
         )
+
+
+@lru_cache(maxsize=128)
+def read_certificate(der: bytes) -> PeerCertificate:
+    """Return `PeerCertificate(der)`; that of a peer who calls again is known. Raises as it does.
+
+    A certificate is public, and what was read of it never changes.
+    """
+    return PeerCertificate(der)
 
 
 def _element(der: bytes, pos: int, end: int) -> tuple[int, int, int]:

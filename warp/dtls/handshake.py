@@ -67,7 +67,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, Final, Protocol, TypeVar
 
-from warp.crypto import Certificate, NamedGroup, PeerCertificate
+from warp.crypto import Certificate, NamedGroup, PeerCertificate, read_certificate
 from warp.dtls.acks import AckList
 from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.context import Context, DtlsTimer
@@ -306,7 +306,7 @@ class Handshake:
         Raises HandshakeFault: bad_certificate on a mismatch or a key that cannot be used.
         """
         try:
-            certificate = PeerCertificate(der)
+            certificate = read_certificate(der)
         except ValueError as error:
             raise misbehaved(
                 Alert.BAD_CERTIFICATE, DtlsRule.BAD_CERTIFICATE, "RFC 8446 section 4.4.2.4"

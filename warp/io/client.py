@@ -16,13 +16,13 @@ from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidState, UsageError
 from warp.ice import IceCredentials
 from warp.io.config import ClientConfig
-from warp.io.credentials import default_certificate, key_log, wall_offset
+from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
 from warp.io.interfaces import expand_host
 from warp.io.port import Port
 from warp.io.session import Session, SessionOwner, Signal
 from warp.io.udp import bind_udp
-from warp.peer import FlowAuthenticated, PeerConnection
+from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
 
 
@@ -36,6 +36,7 @@ class Client(SessionOwner):
     __slots__ = (
         "_certificate",
         "_config",
+        "_described",
         "_driver",
         "_entropy",
         "_is_closed",
@@ -57,6 +58,8 @@ class Client(SessionOwner):
         self._trace = trace
         self._driver = Driver(asyncio.get_running_loop())
         self._ports: dict[Session, list[Port]] = {}
+        self._described = self._config, self._config.peer()
+        """The configuration of the last call, as its connection was told it."""
         self._is_closed = False
 
     @property
@@ -103,7 +106,7 @@ class Client(SessionOwner):
         if not sockets:
             raise failure or UsageError("this machine has no usable address")
         peer = PeerConnection(
-            config.peer(wall_offset_s=wall_offset(loop)),
+            self._peer_config(config),
             certificate=self._certificate,
             entropy=self._entropy,
             trace=self._trace,
@@ -115,10 +118,18 @@ class Client(SessionOwner):
         for port in ports:
             port.set_default(session)
             peer.add_local_address(port.local, loop.time())
-        gathering = config.gathering()
-        if gathering.stun_servers or gathering.turn_servers:
-            session.make_trickle(self._trace).gather(ports, gathering, self._entropy)
+        if config.stun_servers or config.turn_servers:
+            session.make_trickle(self._trace).gather(ports, config.gathering(), self._entropy)
         return session
+
+    def _peer_config(self, config: ClientConfig) -> PeerConfig:
+        """Return the configuration for a call now: the wall clock may have been set."""
+        offset = wall_offset(self._driver.loop)
+        described, peer = self._described
+        if described is not config or abs(offset - peer.wall_offset_s) > DRIFT_S:
+            peer = config.peer(wall_offset_s=offset)
+            self._described = config, peer
+        return peer
 
     def route(self, session: Session, event: FlowAuthenticated) -> None:
         """Lead the event's address to the session without a look at the default."""

@@ -11,6 +11,9 @@ from functools import lru_cache
 from warp.crypto import Certificate
 from warp.entropy import Entropy
 
+DRIFT_S = 0.1
+"""A wall clock that was set by more than this is told to new sessions."""
+
 
 def default_certificate(entropy: Entropy) -> Certificate:
     """Return a fresh self-signed certificate, as browsers make them."""

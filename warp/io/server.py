@@ -17,14 +17,12 @@ from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidState
 from warp.ice import Candidate, CandidateType, IceCredentials, make_candidate
 from warp.io.config import ServerConfig
-from warp.io.credentials import default_certificate, key_log, wall_offset
+from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
 from warp.io.interfaces import WILDCARDS, bind_each, expand_host
 from warp.io.session import Session, SessionOwner
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
-
-_DRIFT_S = 0.1
 
 
 class Server(SessionOwner):
@@ -131,7 +129,7 @@ class Server(SessionOwner):
     def _present_config(self) -> PeerConfig:
         """Return the configuration for a new session: the wall clock may have been set."""
         offset = wall_offset(self._driver.loop)
-        if abs(offset - self._peer_config.wall_offset_s) > _DRIFT_S:
+        if abs(offset - self._peer_config.wall_offset_s) > DRIFT_S:
             self._peer_config = replace(self._peer_config, wall_offset_s=offset)
         return self._peer_config
 

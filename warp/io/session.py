@@ -36,6 +36,11 @@ _WAKING = (
 )
 
 
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
 class SessionOwner:
     """What a server or a client does for its sessions."""
 
@@ -93,6 +98,7 @@ class Session:
         "_owner",
         "_trickle",
         "_unclaimed",
+        "_waiting",
         "answer",
         "audio_in",
         "audio_out",
@@ -114,7 +120,8 @@ class Session:
         self._channels: dict[int, Channel] = {}
         self._unclaimed: Inbox[Channel] | None = None
         self._trickle: Trickle | None = None
-        self._connected: asyncio.Future[None] = driver.loop.create_future()
+        self._connected = False
+        self._waiting: list[asyncio.Future[None]] = []
         self._closed: asyncio.Future[WarpError | None] = driver.loop.create_future()
         self.audio_in = AudioIn(peer)
         self.audio_out = AudioOut(self)
@@ -127,16 +134,27 @@ class Session:
         Raises what ended the session if it ends first, `UsageError` if it was closed, and
         `HandshakeTimedOut` after `timeout_s`; the session itself goes on then.
         """
-        done, _ = await asyncio.wait(
-            (self._connected, self._closed),
-            timeout=timeout_s,
-            return_when=asyncio.FIRST_COMPLETED,
-        )
-        if self._connected in done:
+        if not self._connected and not self._closed.done():
+            waiter: asyncio.Future[None] = self.driver.loop.create_future()
+            self._waiting.append(waiter)
+            timer = self.driver.loop.call_later(timeout_s, _release, waiter)
+            try:
+                await waiter
+            finally:
+                timer.cancel()
+                if waiter in self._waiting:
+                    self._waiting.remove(waiter)
+        if self._connected:
             return
-        if self._closed in done:
+        if self._closed.done():
             raise self._closed.result() or UsageError("the session was closed before it connected")
         raise HandshakeTimedOut(f"not connected after {timeout_s:g} s")
+
+    def _release_waiting(self) -> None:
+        """Wake everybody who waits for the peer to be authenticated."""
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
+            _release(waiter)
 
     async def __aenter__(self) -> Session:
         """Use the session for a block; it is closed when the block is left, however."""
@@ -305,8 +323,9 @@ class Session:
             elif isinstance(event, FlowAuthenticated):
                 self._owner.route(self, event)
             elif isinstance(event, StateChanged):
-                if event.state is ConnectionState.CONNECTED and not self._connected.done():
-                    self._connected.set_result(None)
+                if event.state is ConnectionState.CONNECTED:
+                    self._connected = True
+                    self._release_waiting()
             elif isinstance(event, Terminated):
                 self._end(event.error)
             elif isinstance(event, datachannel.ChannelAnnounced):
@@ -341,6 +360,7 @@ class Session:
         if self._closed.done():
             return
         self._closed.set_result(error)
+        self._release_waiting()
         self.driver.forget(self)
         self.audio_in._close()
         self.audio_out._close()
