@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 from interop.chromium.browser import Chromium
 from interop.chromium.cdp import Connection
@@ -25,6 +26,11 @@ class ChromiumProcess:
     def pid(self) -> int:
         """The first process of its group."""
         return self._run.pid
+
+    @property
+    def folder(self) -> Path:
+        """Where its profile and its log lie, until it ends."""
+        return self._run.folder
 
     @contextlib.asynccontextmanager
     async def attach(self) -> AsyncIterator[Chromium]:

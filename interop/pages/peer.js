@@ -41,6 +41,9 @@ function until(call, look, what, timeoutMs) {
 export async function create(options = {}) {
   const configuration = { bundlePolicy: "max-bundle", ...(options.configuration ?? {}) };
   if (options.certificate) {
+    // JSON has no Uint8Array
+    const exponent = options.certificate.publicExponent;
+    if (exponent) options.certificate.publicExponent = Uint8Array.from(exponent);
     configuration.certificates = [await RTCPeerConnection.generateCertificate(options.certificate)];
   }
   const pc = new RTCPeerConnection(configuration);

@@ -17,7 +17,7 @@ import warp_tools.data
 from interop.browser import Browser, Page
 from interop.page_peer import PagePeer
 from interop.site import Site
-from interop.wire import Wire
+from interop.wire import Rule, Wire
 from warp.io import Channel, ClientConfig, Server, ServerConfig, Session, connect, listen
 from warp.trace import MemoryTrace
 
@@ -85,6 +85,7 @@ async def open_desk(
     delay_s: float = 0.0,
     loss: float = 0.0,
     seed: int = 0,
+    rule: Rule | None = None,
     prepare: Prepare = nothing,
     edit_offer: Edit = str,
     edit_answer: Edit = str,
@@ -94,6 +95,7 @@ async def open_desk(
     trace = MemoryTrace()
     files = {"/speech.wav": SPEECH, "/greeting.wav": SOUNDS / "greeting.wav"}
     with Wire(delay_s=delay_s, loss=loss, seed=seed) as wire:
+        wire.rule = rule
         server = await listen(HOST, config=config, trace=trace)
         try:
             async with Site(files=files, headers=headers) as site:
@@ -127,6 +129,7 @@ async def page_calls(
     delay_s: float = 0.0,
     loss: float = 0.0,
     seed: int = 0,
+    rule: Rule | None = None,
     prepare: Prepare = nothing,
     edit_offer: Edit = str,
     edit_answer: Edit = str,
@@ -139,6 +142,7 @@ async def page_calls(
         delay_s=delay_s,
         loss=loss,
         seed=seed,
+        rule=rule,
         prepare=prepare,
         edit_offer=edit_offer,
         edit_answer=edit_answer,
@@ -160,6 +164,7 @@ async def we_call_page(
     delay_s: float = 0.0,
     loss: float = 0.0,
     seed: int = 0,
+    rule: Rule | None = None,
     prepare: Prepare = nothing,
     **options: Any,
 ) -> AsyncIterator[PageCall]:
@@ -167,6 +172,7 @@ async def we_call_page(
     trace = MemoryTrace()
     said: list[str] = []
     with Wire(delay_s=delay_s, loss=loss, seed=seed) as wire:
+        wire.rule = rule
         async with Site(files={"/speech.wav": SPEECH}) as site:
             page = await browser.open(site.url)
             peer = await PagePeer.create(page, **{"channels": [TALK], **options})

@@ -16,7 +16,7 @@ SNAP = ChromiumConfig(microphone=SPEECH, snap=True)
 WARP = ChromiumConfig(microphone=SPEECH, sped=True, snap=True)
 WARP_NO_PQC = ChromiumConfig(microphone=SPEECH, sped=True, snap=True, pqc=False)
 
-MOST_RUNNING = 2
+MOST_RUNNING = 3
 
 
 class Chromiums:
