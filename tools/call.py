@@ -12,7 +12,7 @@ from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import encoded
-from warp_tools.signalling import post_offer
+from warp_tools.signalling import HttpCall, open_call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class CallResult:
 
 
 async def call(
-    speech_path: Path | None, url: str, out: Path, *, timeout_s: float = 15.0
+    speech_path: Path | None, url: str, out: Path, *, token: str = "", timeout_s: float = 15.0
 ) -> CallResult:
     """Call a server. Raises ToolFailure, one line, for everything that can go wrong."""
     speech = packaged_sound("speech") if speech_path is None else read_wav(speech_path)
@@ -36,17 +36,24 @@ async def call(
 
     payloads = encoded(speech)
 
+    opened: list[HttpCall] = []
+
     async def signal(offer: str) -> str:
-        return await post_offer(url, offer)
+        opened.append(await open_call(url, offer, token=token))
+        return opened[0].answer
 
     try:
-        session = await connect(signal, config=ClientConfig(loopback=True))
         try:
-            await session.connected(timeout_s)
-            recording = await hold_call(session, payloads)
+            session = await connect(signal, config=ClientConfig(loopback=True))
+            try:
+                await session.connected(timeout_s)
+                recording = await hold_call(session, payloads)
+            finally:
+                async with asyncio.timeout(2):
+                    await session.close()
         finally:
-            async with asyncio.timeout(2):
-                await session.close()
+            for held in opened:
+                await held.hang_up()
     except (WarpError, TimeoutError) as error:
         raise ToolFailure(f"the call failed: {error or type(error).__name__}") from error
     samples = recording.samples()

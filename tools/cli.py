@@ -81,14 +81,34 @@ def demo(
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="TCP port for offers over HTTP.")] = 8080,
+    port: Annotated[int, typer.Option(help="TCP port for the page and for offers.")] = 8080,
     udp_port: Annotated[int, typer.Option(help="The UDP port for all calls; 0: any.")] = 0,
+    advertise: Annotated[
+        list[str] | None, typer.Option(help="Address that answers name; once for each.")
+    ] = None,
+    cors_origin: Annotated[
+        list[str] | None, typer.Option(help="Origin of pages elsewhere that may call; *: any.")
+    ] = None,
+    token: Annotated[
+        str, typer.Option(envvar="WARP_TOKEN", help="Bearer token that callers need.")
+    ] = "",
+    origin_trial: Annotated[
+        list[str] | None, typer.Option(help="Origin-trial token to send with the page.")
+    ] = None,
 ) -> None:
-    """Answer calls with a greeting and an echo."""
+    """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
     from warp_tools.serve import ServeConfig
     from warp_tools.serve import serve as run
 
-    config = ServeConfig(host=host, http_port=port, udp_port=udp_port)
+    config = ServeConfig(
+        host=host,
+        http_port=port,
+        udp_port=udp_port,
+        advertise=tuple(advertise or ()),
+        cors_origins=tuple(cors_origin or ()),
+        token=token,
+        origin_trials=tuple(origin_trial or ()),
+    )
     asyncio.run(run(config, typer.echo))
 
 
@@ -98,13 +118,18 @@ def call(
         Path | None, typer.Argument(help="WAV to speak; else a packaged one.")
     ] = None,
     out: Annotated[Path, typer.Option(help="Write what came back here.")] = Path("reply.wav"),
-    url: Annotated[str, typer.Option(help="The server.")] = "http://127.0.0.1:8080",
+    url: Annotated[
+        str, typer.Option(help="The server, or its WHIP endpoint.")
+    ] = "http://127.0.0.1:8080",
+    token: Annotated[
+        str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
+    ] = "",
     as_json: Json = False,
 ) -> None:
     """Call a server, speak a recording, write down the reply."""
     from warp_tools.call import call as run
 
-    result = asyncio.run(run(speech, url, out))
+    result = asyncio.run(run(speech, url, out, token=token))
     if as_json:
         _print_json(
             {

@@ -1,37 +1,49 @@
-"""`warp serve`: answers every call on one UDP port with a greeting and an echo."""
+"""`warp serve`: a page and two ways to call it, answered with a greeting and an echo.
+
+HTTP  instant_connect.io.signalling_app ─▶ EchoServer.attend      UDP  warp.io.Server
+"""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import signal
-from collections.abc import Callable
-from dataclasses import dataclass
+import hmac
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
 
+from starlette.requests import HTTPConnection
+
+from instant_connect.io import CallInfo, Kind, SignallingConfig, signalling_app
 from warp.errors import UsageError
 from warp.io import Ending, Server, ServerConfig, Session, listen
 from warp_tools.echo import Echo, greeting
+from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
-from warp_tools.signalling import serve_offers
+from warp_tools.web import listen_for_interruption, open_web_port, run_web, web_url
 
 Say = Callable[[str], object]
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """Where to listen."""
+    """Where to listen, who may call, and what pages are told."""
 
     host: str = "127.0.0.1"
     http_port: int = 8080
     udp_port: int = 0
     """0: any free one; the answer names it."""
+    advertise: tuple[str, ...] = ()
+    """Addresses that answers name; empty: those listened on."""
+    cors_origins: tuple[str, ...] = ()
+    token: str = field(default="", repr=False)
+    """What callers have to know; empty: nothing."""
+    origin_trials: tuple[str, ...] = field(default=(), repr=False)
 
 
 class EchoServer:
     """Holds the echoes of all sessions; one tick of the media clock moves them all."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self.server = server
         self.udp_port = server.port
         self.say: Say = lambda _: None
         self._calls = 0
@@ -40,13 +52,22 @@ class EchoServer:
 
     def accept(self, offer: str) -> Session:
         """Answer an offer (`session.answer`) and let an echo take the call."""
-        session = self._server.accept_offer(offer)
+        session = self.server.accept_offer(offer)
+        self.attend(session)
+        return session
+
+    def attend(self, session: Session) -> None:
+        """Let an echo take the call."""
         self._echoes[session] = Echo(session)
         self._calls += 1
         number = self._calls
         self.say(f"call {number} begins")
         session.closed.add_done_callback(lambda ending: self._end(session, number, ending))
-        return session
+
+    def receive_call(self, session: Session, info: CallInfo) -> Coroutine[None, None, None] | None:
+        """Let an echo take a call that came through signalling, and answer its events."""
+        self.attend(session)
+        return answer_events(session, info) if info.kind is Kind.REALTIME else None
 
     def _end(self, session: Session, number: int, ending: Ending) -> None:
         self._echoes.pop(session, None)
@@ -64,7 +85,7 @@ class EchoServer:
     async def close(self) -> None:
         """End every call and free the port."""
         self._stop()
-        await self._server.close()
+        await self.server.close()
 
 
 async def open_echo_server(host: str, port: int, config: ServerConfig) -> EchoServer:
@@ -76,30 +97,46 @@ async def open_echo_server(host: str, port: int, config: ServerConfig) -> EchoSe
         raise ToolFailure(str(error)) from error
 
 
+def bearer(token: str) -> Callable[[HTTPConnection], bool] | None:
+    """Return what lets requests with this token pass (RFC 6750 section 2.1); None for no token."""
+    if not token:
+        return None
+    expected = f"Bearer {token}".encode()
+
+    def authorize(request: HTTPConnection) -> bool:
+        given = request.headers.get("authorization", "").encode("latin-1")
+        return hmac.compare_digest(given, expected)
+
+    return authorize
+
+
 async def serve(config: ServeConfig, say: Say) -> None:
     """Serve until interrupted."""
-    server = await open_echo_server(config.host, config.udp_port, ServerConfig(early_data=True))
     try:
-        web = await serve_offers(
-            config.host, config.http_port, lambda offer: server.accept(offer).answer
+        signalling = SignallingConfig(
+            cors_origins=config.cors_origins, origin_trials=config.origin_trials
         )
+        media = ServerConfig(early_data=True, advertise=config.advertise)
+    except UsageError as error:
+        raise ToolFailure(str(error)) from error
+    listener = open_web_port(config.host, config.http_port)
+    try:
+        echoes = await open_echo_server(config.host, config.udp_port, media)
     except ToolFailure:
-        await server.close()
+        listener.close()
         raise
-    port = web.sockets[0].getsockname()[1]
+    app = signalling_app(
+        echoes.server,
+        accept=echoes.receive_call,
+        config=signalling,
+        authorize=bearer(config.token),
+    )
     # whoever reads that the server is there may end it at once
-    interruption = _listen_for_interruption()
-    say(f"echo at http://{config.host}:{port} (calls on UDP {server.udp_port}; Ctrl-C ends it)")
-    server.say = say
-    async with web:
-        await interruption.wait()
-    await server.close()
-
-
-def _listen_for_interruption() -> asyncio.Event:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):
-            loop.add_signal_handler(number, stop.set)
-    return stop
+    stop = listen_for_interruption()
+    host, port = _WILDCARDS.get(config.host, config.host), listener.getsockname()[1]
+    say(f"echo at {web_url(host, port)} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
+    echoes.say = say
+    try:
+        await run_web(app, listener, stop)
+    finally:
+        await echoes.close()

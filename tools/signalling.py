@@ -1,139 +1,142 @@
-"""The smallest signalling: an offer is POSTed to /offer, the answer is what comes back.
+"""The client's half of WHIP (RFC 9725): the offer is POSTed, the answer comes back, DELETE ends it.
 
-POST /offer                    application/sdp ──▶ 200 application/sdp
-                               a bad offer     ──▶ 400 text/plain, one line: line and rule
+    open_call ─ POST ─▶ 201, answer, Location ─▶ HttpCall ─ hang_up ─ DELETE ─▶ 200
+
+With the standard library alone, in a thread: a caller needs no HTTP client of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
+import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
-from warp.errors import InvalidConfig, WarpError
 from warp_tools.failure import ToolFailure
 
-MAX_HEAD_BYTES = 16_384
-MAX_OFFER_BYTES = 65_536
+MAX_ANSWER_BYTES = 65_536
+PATH = "/whip"
 _TIMEOUT_S = 10.0
+_GOODBYE_S = 2.0
 _MAX_SHOWN = 300
-_MAX_DIGITS = 12
-
-Answer = Callable[[str], str]
-"""Takes an offer, returns the answer; raises WarpError when the offer is not usable."""
+_MAX_REDIRECTS = 3
+_REDIRECTS = (307, 308)
 
 
-class _Refused(Exception):
-    def __init__(self, status: str, text: str) -> None:
-        super().__init__(text)
-        self.status = status
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpCall:
+    """A call that a server has answered."""
+
+    answer: str
+    location: str
+    """Where the session is ended; empty when the server did not say."""
+    token: str = field(default="", repr=False)
+
+    async def hang_up(self) -> None:
+        """Tell the server that the call is over; whether it hears that does not matter."""
+        if self.location:
+            await asyncio.to_thread(_delete, self.location, self.token)
 
 
-async def serve_offers(host: str, port: int, answer: Answer) -> asyncio.Server:
-    """Listen for offers. Raises ToolFailure when the port is taken."""
+async def open_call(url: str, offer: str, *, token: str = "") -> HttpCall:
+    """Take an offer to a server. Raises ToolFailure, one line."""
+    return await asyncio.to_thread(_post, url, offer, token)
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Leaves redirects to the caller: only those that keep the method may be followed."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+def _request(url: str, method: str, token: str, body: bytes | None = None) -> Any:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if body is not None:
+        headers["Content-Type"] = "application/sdp"
+    return urllib.request.Request(url, body, headers, method=method)
+
+
+def _post(url: str, offer: str, token: str) -> HttpCall:
+    target = _endpoint(url)
+    for _ in range(_MAX_REDIRECTS + 1):
         try:
-            async with asyncio.timeout(_TIMEOUT_S):
-                await _serve_one(reader, writer, answer)
-        except (TimeoutError, ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client went away or dawdles: nobody is left to tell
-        finally:
-            writer.close()
-
-    try:
-        return await asyncio.start_server(serve, host, port, limit=MAX_HEAD_BYTES)
-    except (OSError, OverflowError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ToolFailure(f"cannot listen on http://{host}:{port}: {reason}") from error
-
-
-async def _serve_one(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: Answer
-) -> None:
-    try:
-        offer = await _read_offer(reader)
-        status, kind, body = "200 OK", "application/sdp", answer(offer)
-    except _Refused as refused:
-        status, kind, body = refused.status, "text/plain; charset=utf-8", f"{refused}\n"
-    except InvalidConfig as error:
-        status, kind, body = "400 Bad Request", "text/plain; charset=utf-8", f"{error}\n"
-    except WarpError as error:
-        status, kind, body = "503 Service Unavailable", "text/plain; charset=utf-8", f"{error}\n"
-    raw = body.encode()
-    head = (
-        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(raw)}\r\n"
-        "Cache-Control: no-store\r\nConnection: close\r\n\r\n"
-    )
-    writer.write(head.encode() + raw)
-    await writer.drain()
+            with _OPENER.open(
+                _request(target, "POST", token, offer.encode()), timeout=_TIMEOUT_S
+            ) as response:
+                answer = response.read(MAX_ANSWER_BYTES).decode()
+                location = _session_url(target, response.headers.get("Location") or "")
+                return HttpCall(answer=answer, location=location, token=token)
+        except urllib.error.HTTPError as error:
+            location = error.headers.get("Location") or ""
+            if error.code in _REDIRECTS and location:
+                error.close()
+                target, token = _redirected(target, location, token)
+                continue
+            reason = _printable(_first_line(error) or str(error.reason))
+            raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = _printable(str(getattr(error, "reason", error)))
+            raise ToolFailure(f"no answer from {target}: {reason}") from error
+    raise ToolFailure(f"{target} redirects the offer again and again")
 
 
-async def _read_offer(reader: asyncio.StreamReader) -> str:
-    try:
-        head = await reader.readuntil(b"\r\n\r\n")
-    except asyncio.LimitOverrunError:
-        raise _Refused("431 Request Header Fields Too Large", "too many headers") from None
-    lines = head.decode("latin-1").split("\r\n")
-    fields = dict(
-        (name.strip().lower(), value.strip())
-        for name, colon, value in (line.partition(":") for line in lines[1:])
-        if colon
-    )
-    method, _, rest = lines[0].partition(" ")
-    if rest.split(" ")[0] != "/offer":
-        raise _Refused("404 Not Found", "there is only POST /offer")
-    if method != "POST":
-        raise _Refused("405 Method Not Allowed", "POST the offer")
-    length = fields.get("content-length", "")
-    if not length.isascii() or not length.isdigit():
-        raise _Refused("411 Length Required", "Content-Length is needed")
-    # so many digits that int() refuses them are too large as well
-    if len(length) > _MAX_DIGITS or int(length) > MAX_OFFER_BYTES:
-        raise _Refused("413 Content Too Large", f"an offer has at most {MAX_OFFER_BYTES} bytes")
-    try:
-        return (await reader.readexactly(int(length))).decode()
-    except UnicodeDecodeError:
-        raise _Refused("400 Bad Request", "the offer is not UTF-8") from None
-
-
-async def post_offer(url: str, offer: str) -> str:
-    """Take an offer to a server and return its answer. Raises ToolFailure, one line."""
-    return await asyncio.to_thread(_post, url, offer)
-
-
-def _post(url: str, offer: str) -> str:
+def _endpoint(url: str) -> str:
     try:
         parts = urllib.parse.urlsplit(url)
     except ValueError:
         raise ToolFailure(f"{url} is not an http(s) address") from None
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise ToolFailure(f"{url} is not an http(s) address")
-    target = urllib.parse.urlunsplit(parts._replace(path=parts.path.rstrip("/") or "/offer"))
-    request = urllib.request.Request(
-        target, offer.encode(), {"Content-Type": "application/sdp"}, method="POST"
-    )
+    return urllib.parse.urlunsplit(parts._replace(path=parts.path.rstrip("/") or PATH))
+
+
+def _redirected(target: str, location: str, token: str) -> tuple[str, str]:
+    """Return where to go on, with the token only if that is the same origin (RFC 9110 15.4)."""
+    following = _endpoint(urllib.parse.urljoin(target, location))
+    before, after = urllib.parse.urlsplit(target), urllib.parse.urlsplit(following)
+    same = (before.scheme, before.netloc) == (after.scheme, after.netloc)
+    return following, token if same else ""
+
+
+def _session_url(target: str, location: str) -> str:
+    """Return the URL of the session; empty unless it is on the server that answered."""
+    if not location:
+        return ""
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
-            return str(response.read(MAX_OFFER_BYTES).decode())
-    except urllib.error.HTTPError as error:
-        reason = _printable(_first_line(error) or str(error.reason))
-        raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        reason = _printable(str(getattr(error, "reason", error)))
-        raise ToolFailure(f"no answer from {target}: {reason}") from error
+        url = urllib.parse.urljoin(target, location)
+        asked, named = urllib.parse.urlsplit(target), urllib.parse.urlsplit(url)
+    except ValueError:
+        return ""
+    return url if (asked.scheme, asked.netloc) == (named.scheme, named.netloc) else ""
+
+
+def _delete(url: str, token: str) -> None:
+    # the media path has said goodbye already; this only frees the name sooner
+    with (
+        contextlib.suppress(OSError, http.client.HTTPException, ValueError),
+        _OPENER.open(_request(url, "DELETE", token), timeout=_GOODBYE_S),
+    ):
+        pass
 
 
 def _first_line(error: urllib.error.HTTPError) -> str:
     """Return what a refusal says, or "" when the server hung up before it had said it."""
     try:
         with error:
-            said = error.read(1_000).decode(errors="replace").strip()
+            said = error.read(4_000).decode(errors="replace").strip()
     except (OSError, http.client.HTTPException):
         return ""
+    with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
+        return str(json.loads(said)["error"]["message"])
     return said.splitlines()[0] if said else ""
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.unit.sdp.build import local
-from warp.io import ServerConfig
+from tests.unit.tools.web_server import echo_site
 from warp.sdp import create_offer
 from warp_tools import main as entry
 from warp_tools.call import call
 from warp_tools.failure import ToolFailure
-from warp_tools.serve import open_echo_server
-from warp_tools.signalling import post_offer, serve_offers
+from warp_tools.signalling import open_call
 
 SPEECH = Path(entry.__file__).parent / "data" / "speech.wav"
 OFFER = str(create_offer(local()))
@@ -30,7 +29,7 @@ def without(*beginnings: str) -> str:
 @pytest.mark.parametrize(
     ("offer", "says"),
     [
-        ("", "line 1"),
+        ("", "empty"),
         ("nonsense", "line 1"),
         ("<html></html>", "line 1"),
         (OFFER.replace("v=0", "v=7"), "line 1"),
@@ -46,19 +45,14 @@ def without(*beginnings: str) -> str:
 )
 def test_a_wrong_offer_is_refused_in_one_line(offer: str, says: str) -> None:
     async def test() -> None:
-        server = await open_echo_server("127.0.0.1", 0, ServerConfig())
-        try:
-            async with await serve_offers(
-                "127.0.0.1", 0, lambda text: server.accept(text).answer
-            ) as web:
-                url = f"http://127.0.0.1:{web.sockets[0].getsockname()[1]}"
-                with pytest.raises(ToolFailure, match=f"refused the offer: 400 .*{says}") as caught:
-                    await post_offer(url, offer)
-                assert "\n" not in str(caught.value)
-                # and the next caller is served
-                assert (await post_offer(url, OFFER)).startswith("v=0\r\n")
-        finally:
-            await server.close()
+        async with echo_site() as (url, _):
+            with pytest.raises(ToolFailure, match=f"refused the offer: 400 .*{says}") as caught:
+                await open_call(url, offer)
+            assert "\n" not in str(caught.value)
+            # and the next caller is served
+            opened = await open_call(url, OFFER)
+            assert opened.answer.startswith("v=0\r\n")
+            await opened.hang_up()
 
     asyncio.run(test())
 

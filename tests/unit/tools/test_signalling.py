@@ -1,111 +1,198 @@
+"""The client's half of WHIP against servers that do as they should, and others."""
+
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
-from warp.errors import InvalidConfig, InvalidState
+from tests.unit.sdp.build import local
+from tests.unit.tools.web_server import echo_site
+from warp.sdp import create_offer
 from warp_tools.failure import ToolFailure
-from warp_tools.signalling import MAX_OFFER_BYTES, post_offer, serve_offers
+from warp_tools.serve import bearer
+from warp_tools.signalling import MAX_ANSWER_BYTES, HttpCall, open_call
+
+OFFER = str(create_offer(local()))
+Respond = Callable[[str, dict[str, str]], bytes]
 
 
-def answer(offer: str) -> str:
-    if offer == "bad":
-        raise InvalidConfig("line 3: no v= line (RFC 8866 section 5)")
-    if offer == "full":
-        raise InvalidState("the server already serves 10000 sessions")
-    return f"answer to {offer}"
+class Site:
+    """A server of one's own words; `asked` holds the request lines and headers that came."""
+
+    def __init__(self, respond: Respond) -> None:
+        self._respond = respond
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.url = ""
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        line, *rest = head.split("\r\n")
+        headers = {
+            name.lower(): value.strip() for name, _, value in (f.partition(":") for f in rest if f)
+        }
+        await reader.readexactly(int(headers.get("content-length", "0")))
+        self.asked.append((line, headers))
+        writer.write(self._respond(line, headers))
+        await writer.drain()
+        writer.close()
 
 
-async def exchange(port: int, request: bytes) -> str:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(request)
-    writer.write_eof()
-    response = await reader.read()
-    writer.close()
-    await writer.wait_closed()
-    return response.decode()
+@asynccontextmanager
+async def site(respond: Respond) -> AsyncIterator[Site]:
+    made = Site(respond)
+    async with await asyncio.start_server(made.serve, "127.0.0.1", 0) as server:
+        made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        yield made
 
 
-def run(*requests: bytes) -> list[str]:
-    async def main() -> list[str]:
-        async with await serve_offers("127.0.0.1", 0, answer) as server:
-            port = server.sockets[0].getsockname()[1]
-            return [await exchange(port, request) for request in requests]
-
-    return asyncio.run(main())
+def says(status: str, body: str = "", **headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body.encode())}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n" + body).encode()
 
 
-def post(body: bytes, path: bytes = b"/offer", length: bytes | None = None) -> bytes:
-    length = str(len(body)).encode() if length is None else length
-    return b"POST " + path + b" HTTP/1.1\r\nContent-Length: " + length + b"\r\n\r\n" + body
+def test_a_call_is_opened_and_ended() -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("201 Created", "v=0", Location="/whip/rtc_1")) as made:
+            call = await open_call(made.url, "offer")
+            assert call == HttpCall(answer="v=0", location=f"{made.url}/whip/rtc_1")
+            await call.hang_up()
+        (posted, headers), (ended, _) = made.asked
+        assert posted == "POST /whip HTTP/1.1"
+        assert headers["content-type"] == "application/sdp"
+        assert "authorization" not in headers
+        assert ended == "DELETE /whip/rtc_1 HTTP/1.1"
+
+    asyncio.run(story())
 
 
-def test_an_offer_gets_its_answer() -> None:
-    [response] = run(post(b"v=0"))
-    head, _, body = response.partition("\r\n\r\n")
-    assert head.startswith("HTTP/1.1 200 OK\r\n")
-    assert "Content-Type: application/sdp" in head
-    assert body == "answer to v=0"
+@pytest.mark.parametrize("path", ["/v1/realtime/calls?dcid=0", "/voice/whip", "/voice/whip/"])
+def test_an_endpoint_may_be_named(path: str) -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("201 Created", "v=0")) as made:
+            call = await open_call(made.url + path, "offer")
+            # a server that names no session cannot be told of the end
+            await call.hang_up()
+        [(posted, _)] = made.asked
+        assert posted == f"POST {path.removesuffix('/')} HTTP/1.1"
+
+    asyncio.run(story())
+
+
+def test_the_token_goes_with_every_request_and_never_into_words() -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("201 Created", "v=0", Location="/x")) as made:
+            call = await open_call(made.url, "offer", token="secret")
+            await call.hang_up()
+        assert [headers["authorization"] for _, headers in made.asked] == ["Bearer secret"] * 2
+        assert "secret" not in repr(call)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("status", ["307 Temporary Redirect", "308 Permanent Redirect"])
+def test_a_redirect_that_keeps_the_method_is_followed(status: str) -> None:
+    """RFC 9725 section 4.5."""
+
+    def respond(line: str, _: dict[str, str]) -> bytes:
+        if line.startswith("POST /whip "):
+            return says(status, Location="/other")
+        return says("201 Created", "v=0", Location="/other/1")
+
+    async def story() -> None:
+        async with site(respond) as made:
+            call = await open_call(made.url, "offer", token="secret")
+            assert call.location == f"{made.url}/other/1"
+        assert made.asked[1][1]["authorization"] == "Bearer secret"
+
+    asyncio.run(story())
+
+
+def test_a_redirect_elsewhere_does_not_carry_the_token() -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("201 Created", "v=0")) as other:
+            elsewhere = other.url.replace("127.0.0.1", "localhost")
+            async with site(lambda *_: says("307 Go", Location=f"{elsewhere}/x")) as made:
+                await open_call(made.url, "offer", token="secret")
+        assert "authorization" not in other.asked[0][1]
+
+    asyncio.run(story())
+
+
+def test_a_session_on_another_server_is_not_asked_for() -> None:
+    async def story() -> None:
+        respond = says("201 Created", "v=0", Location="http://192.0.2.1/whip/1")
+        async with site(lambda *_: respond) as made:
+            assert (await open_call(made.url, "offer")).location == ""
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(
-    ("request_bytes", "status", "says"),
+    ("response", "reason"),
     [
-        (post(b"bad"), "400", "line 3: no v= line"),
-        (post(b"full"), "503", "10000 sessions"),
-        (post(b"x", path=b"/"), "404", "POST /offer"),
-        (b"GET /offer HTTP/1.1\r\n\r\n", "405", "POST"),
-        (b"POST /offer HTTP/1.1\r\n\r\n", "411", "Content-Length"),
-        (post(b"x", length=b"-1"), "411", "Content-Length"),
-        (post(b"x", length=str(MAX_OFFER_BYTES + 1).encode()), "413", "at most"),
-        (post(b"x", length=b"9" * 5_000), "413", "at most"),
-        (post(b"\xff\xfe"), "400", "UTF-8"),
-        (b"POST /offer HTTP/1.1\r\n" + b"a: b\r\n" * 5_000, "431", "too many headers"),
+        (says("307 Temporary Redirect", Location="/whip"), "again and again"),
+        (says("302 Found", Location="/else"), "refused the offer: 302"),
+        (says("307 Temporary Redirect", Location="ftp://x/"), "not an http"),
+        (says("503 Service Unavailable", "full\nof calls"), "503 full$"),
+        (
+            says("400 Bad Request", json.dumps({"error": {"message": "line 3: \x1b[31m no"}})),
+            "400 line 3: \N{REPLACEMENT CHARACTER}",
+        ),
+        (says("400 Bad Request", '{"error": "words"}'), r'400 \{"error": "words"\}'),
+        (says("400 Bad Request", "[" * 3_000), r"400 \[\["),
     ],
 )
-def test_what_is_not_an_offer_is_refused(request_bytes: bytes, status: str, says: str) -> None:
-    [response] = run(request_bytes)
-    assert response.startswith(f"HTTP/1.1 {status} ")
-    assert says in response
+def test_refusals_are_one_line(response: bytes, reason: str) -> None:
+    async def story() -> str:
+        async with site(lambda *_: response) as made:
+            with pytest.raises(ToolFailure, match=reason) as caught:
+                await open_call(made.url, "offer")
+            return str(caught.value)
+
+    assert asyncio.run(story()).isprintable()
 
 
-def test_a_client_that_goes_away_harms_nobody() -> None:
-    assert run(b"POST /of", post(b"x", length=b"9"), post(b"v=0"))[2].endswith("answer to v=0")
+def test_an_answer_without_end_is_not_read_to_its_end() -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("201 Created", "x" * 1_000_000)) as made:
+            assert len((await open_call(made.url, "offer")).answer) == MAX_ANSWER_BYTES
 
-
-def test_the_caller_and_the_server_understand_each_other() -> None:
-    async def main() -> tuple[str, str]:
-        async with await serve_offers("127.0.0.1", 0, answer) as server:
-            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            with pytest.raises(ToolFailure, match="refused the offer: 400 line 3: no v= line"):
-                await post_offer(url, "bad")
-            return await post_offer(url, "a"), await post_offer(f"{url}/offer", "b")
-
-    assert asyncio.run(main()) == ("answer to a", "answer to b")
+    asyncio.run(story())
 
 
 def test_bad_addresses_are_one_line() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        for url, says in (
+        for url, reason in (
             ("nonsense", "not an http"),
             ("ftp://host/", "not an http"),
             (closed, "no answer from .*refused"),
             ("http://[bad/", "not an http|no answer"),
         ):
-            with pytest.raises(ToolFailure, match=says) as caught:
-                asyncio.run(post_offer(url, "v=0"))
+            with pytest.raises(ToolFailure, match=reason) as caught:
+                asyncio.run(open_call(url, "v=0"))
             assert "\n" not in str(caught.value)
 
 
-def test_a_port_in_use_is_one_line() -> None:
-    async def main() -> None:
-        async with await serve_offers("127.0.0.1", 0, answer) as server:
-            port = server.sockets[0].getsockname()[1]
-            with pytest.raises(ToolFailure, match=rf"cannot listen on http://127.0.0.1:{port}"):
-                await serve_offers("127.0.0.1", port, answer)
+def test_our_own_server_is_understood() -> None:
+    async def story() -> None:
+        async with echo_site(authorize=bearer("right")) as (url, echoes):
+            for token in ("", "wrong"):
+                with pytest.raises(ToolFailure, match="refused the offer: 401 send a valid token"):
+                    await open_call(url, OFFER, token=token)
+            call = await open_call(url, OFFER, token="right")
+            assert call.answer.startswith("v=0\r\n")
+            assert len(echoes.server.sessions) == 1
+            await call.hang_up()
+            assert echoes.server.sessions == []
+            with pytest.raises(ToolFailure, match="refused the offer: 400 line 1: the first line"):
+                await open_call(url, "v=1", token="right")
 
-    asyncio.run(main())
+    asyncio.run(story())

@@ -1,0 +1,181 @@
+"""The calls that signalling knows: unguessable names, one session an offer, a limit.
+
+    offer ─ offer_key ─▶ Calls.find ─┬ known: a retry, the same answer again
+                                     └ new: admit ─▶ add ─▶ Call ─ end ─▶ remove
+
+An offer is known by its ICE credentials and certificate, so that a request repeated after a lost
+response finds the session that it made and makes no second one. Called by `signalling`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from instant_connect.exchange import Refusal
+from warp.entropy import Entropy
+from warp.names import Name
+from warp.sdp import SessionDescription
+
+if TYPE_CHECKING:
+    from warp.io import Channel
+
+ID_BYTES: Final = 20
+
+
+class Kind(Name):
+    """Through which door a call came."""
+
+    WHIP = "whip"
+    REALTIME = "realtime"
+
+
+class CallSession(Protocol):
+    """What signalling needs of a session (`warp.io.Session`)."""
+
+    @property
+    def answer(self) -> str:
+        """Our last answer."""
+
+    @property
+    def remote_description(self) -> str:
+        """The peer's description in force."""
+
+    def accept_offer(self, sdp: str) -> str:
+        """Answer another offer of the same peer; raises `SdpError` or `InvalidState`."""
+
+    def add_remote_candidate(self, line: str | None) -> None:
+        """Take in a trickled candidate line, or None: no more come."""
+
+    def stats(self) -> dict[str, Any]:
+        """Return counters and the times of the start's milestones."""
+
+    def close(self) -> Awaitable[None]:
+        """Say goodbye and end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallInfo:
+    """What the application that answers is told beside the session."""
+
+    id: str  # "rtc_..." as in the URL of the session
+    kind: Kind
+    client: str = ""  # the address that the offer came from
+    config: Mapping[str, Any] = field(default_factory=dict)  # the JSON object sent with the offer
+    dcid: int | None = None  # stream id of the events channel when it is negotiated
+    events: Channel | None = None  # that channel, declared on our side already
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One live session and its place among the calls."""
+
+    info: CallInfo
+    session: CallSession
+    key: str | None  # None: the offer was answered and has been replaced since
+    asked_at: float = 0.0  # monotonic seconds when the offer had been read
+    answered_at: float = 0.0
+
+    @property
+    def etag(self) -> str:
+        """The strong entity-tag of the present ICE session (RFC 9725 section 4.3.1)."""
+        return etag_of(self.session.answer)
+
+
+class Calls:
+    """Every live call by name and by offer; full at `limit`."""
+
+    __slots__ = ("_by_id", "_by_key", "_entropy", "_limit", "_retry_after_s")
+
+    def __init__(self, entropy: Entropy, *, limit: int, retry_after_s: int) -> None:
+        self._entropy = entropy
+        self._limit = limit
+        self._retry_after_s = retry_after_s
+        self._by_id: dict[str, Call] = {}
+        self._by_key: dict[str, Call] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def find(self, key: str) -> Call | None:
+        """Return the call that this offer has made, or None."""
+        return self._by_key.get(key)
+
+    def get(self, call_id: str) -> Call:
+        """Return a live call; raises `Refusal` (404) when there is none of this name."""
+        call = self._by_id.get(call_id)
+        if call is None:
+            raise Refusal(
+                404, "call_not_found", "there is no such call: it has ended, or it never began"
+            )
+        return call
+
+    def list(self) -> list[Call]:
+        """Return the live calls."""
+        return list(self._by_id.values())
+
+    def admit(self) -> None:
+        """Raise `Refusal` (503) when there is no place for another call."""
+        if len(self._by_id) >= self._limit:
+            raise full(f"the server holds {len(self._by_id)} calls", self._retry_after_s)
+
+    def new_id(self) -> str:
+        """Return a name that nobody can guess: it is all that a hang-up needs."""
+        return f"rtc_{self._entropy.random_bytes(ID_BYTES).hex()}"
+
+    def add(self, call: Call) -> None:
+        """Know a call by its name and its offer."""
+        self._by_id[call.info.id] = call
+        if call.key is not None:
+            self._by_key[call.key] = call
+
+    def forget_offer(self, call: Call) -> None:
+        """Know the call by name only: what it was opened with has been replaced."""
+        if call.key is not None and self._by_key.get(call.key) is call:
+            del self._by_key[call.key]
+        call.key = None
+
+    def remove(self, call: Call) -> None:
+        """Forget a call that has ended. Harmless when repeated."""
+        self.forget_offer(call)
+        self._by_id.pop(call.info.id, None)
+
+
+def full(message: str, retry_after_s: int) -> Refusal:
+    """Return the refusal of one call too many, with the time after which to try again."""
+    return Refusal(
+        503,
+        "server_full",
+        f"{message}: try again after {retry_after_s} s",
+        headers=(("Retry-After", str(retry_after_s)),),
+    )
+
+
+def offer_key(kind: Kind, description: SessionDescription, dcid: int | None) -> str | None:
+    """Return what makes two requests the same one: door, ICE credentials, certificate, channel.
+
+    None for an offer without a usable transport. The key is a digest: it holds no secret.
+    """
+    for section in description.media:
+        if section.rejected:
+            continue
+        transport = description.transport_of(section)
+        if not (transport.ufrag and transport.pwd and transport.fingerprints):
+            return None
+        prints = sorted(" ".join(pair) for pair in transport.fingerprints)
+        told = [kind.value, str(dcid), transport.ufrag, transport.pwd, *prints]
+        return hashlib.sha256("\n".join(told).encode()).hexdigest()
+    return None
+
+
+def etag_of(answer: str) -> str:
+    """Return the entity-tag of the ICE session that an answer describes.
+
+    Credentials are drawn anew for every ICE session, so that they tell them apart.
+    """
+    lines = [
+        line for line in answer.splitlines() if line.startswith(("a=ice-ufrag:", "a=ice-pwd:"))
+    ]
+    return f'"{hashlib.sha256("".join(lines[:2]).encode()).hexdigest()[:24]}"'

@@ -1,0 +1,301 @@
+"""Signalling over HTTP: a Starlette application to run alone or to mount in somebody else's.
+
+    POST   /whip                              WHIP (RFC 9725): application/sdp
+    PATCH, DELETE /whip/{id}                  trickle, restart; the end
+    POST   /v1/realtime/calls[?dcid=N]        application/sdp, or a form with `sdp` and `session`
+    PUT, PATCH, DELETE /v1/realtime/calls/{id}            another offer; trickle, restart; the end
+    POST   /v1/realtime/calls/{id}/hangup     GET /v1/realtime/calls/{id}/stats
+    GET    /v1/client-config                  what our own page has to know
+    GET    /, /*.js, ...                      our own page
+
+A thin skin: what is answered is decided by `instant_connect.signalling`. Bodies are bounded while
+they are read, nothing is cached, errors are JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from importlib import metadata
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import HTTPConnection, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from instant_connect.calls import Call, Kind
+from instant_connect.config import EVENTS, SignallingConfig
+from instant_connect.exchange import FORM, SDP, Ask, Refusal, Reply, media_type
+from instant_connect.io.body import parse_form, read_body
+from instant_connect.io.pages import Pages
+from instant_connect.io.reception import Accept, Reception
+from instant_connect.origins import (
+    cors_headers,
+    is_preflight,
+    preflight_headers,
+    require_origin,
+)
+from instant_connect.report import start_report
+from instant_connect.signalling import PATHS, Signalling
+from warp.entropy import SystemEntropy
+from warp.io import Server
+
+Authorize = Callable[[HTTPConnection], bool | Awaitable[bool]]
+"""Whether a request may be served; sees method, path, headers and address, not the body."""
+Endpoint = Callable[[Request], Awaitable[Response]]
+METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+
+
+def signalling_app(
+    server: Server,
+    *,
+    accept: Accept,
+    config: SignallingConfig | None = None,
+    authorize: Authorize | None = None,
+) -> Starlette:
+    """Return the application whose calls `server` carries and `accept` answers.
+
+    `accept(session, info)` is a function or a coroutine function. `authorize` is asked before
+    every request that begins, changes or shows a call. Mounted in another application, the calls
+    end when its owner closes `server`; run alone, they end with the application.
+    """
+    routes = _Routes(server, accept, config or SignallingConfig(), authorize)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        await routes.close()
+
+    app = Starlette(
+        routes=routes.all(),
+        lifespan=lifespan,
+        exception_handlers={Refusal: _refused, 404: _not_found, 405: _not_allowed},
+    )
+    app.add_middleware(_Guard, origins=routes.config.cors_origins)
+    return app
+
+
+class _Routes:
+    """One application's endpoints."""
+
+    def __init__(
+        self,
+        server: Server,
+        accept: Accept,
+        config: SignallingConfig,
+        authorize: Authorize | None,
+    ) -> None:
+        self.config = config
+        self._authorize = authorize
+        self._reception = Reception(accept)
+        self._signalling = Signalling(
+            server, config, entropy=SystemEntropy(), welcome=self._welcome
+        )
+        self._pages = Pages(config.origin_trials)
+
+    def all(self) -> list[Route]:
+        """Return the routing table."""
+        calls = PATHS[Kind.REALTIME]
+        session = {"PATCH": self.patch, "DELETE": self.delete}
+        table = [
+            *[self._door(kind) for kind in Kind],
+            _resource(f"{PATHS[Kind.WHIP]}/{{id}}", session),
+            _resource(f"{calls}/{{id}}", {"PUT": self.put, **session}),
+            _resource(f"{calls}/{{id}}/hangup", {"POST": self.delete}),
+            _resource(f"{calls}/{{id}}/stats", {"GET": self.stats}),
+            _resource("/v1/client-config", {"GET": self.client_config}),
+        ]
+        if self.config.pages:
+            table.append(_resource("/{path:path}", {"GET": self.page}))
+        return table
+
+    def _door(self, kind: Kind) -> Route:
+        async def post(request: Request) -> Response:
+            ask = await self._ask(request)
+            return _response(self._signalling.open(ask, kind, asyncio.get_running_loop().time))
+
+        async def options(request: Request) -> Response:
+            posts = SDP if kind is Kind.WHIP else f"{SDP}, {FORM}"
+            headers = {"Accept-Post": posts, "Allow": "OPTIONS, POST"}
+            return Response(status_code=204, headers=headers)
+
+        return _resource(PATHS[kind], {"OPTIONS": options, "POST": post})
+
+    # -- the endpoints ------------------------------------------------------------------------
+
+    async def put(self, request: Request) -> Response:
+        """Renegotiate."""
+        ask = await self._ask(request)
+        return _response(self._signalling.reoffer(ask, request.path_params["id"]))
+
+    async def patch(self, request: Request) -> Response:
+        """Trickle or restart."""
+        ask = await self._ask(request)
+        return _response(self._signalling.patch(ask, request.path_params["id"]))
+
+    async def delete(self, request: Request) -> Response:
+        """Hang up."""
+        await self._admit(request)
+        return _response(await self._signalling.hang_up(request.path_params["id"]))
+
+    async def stats(self, request: Request) -> Response:
+        """Tell what the server saw of the start."""
+        await self._admit(request)
+        call = self._signalling.calls.get(request.path_params["id"])
+        return JSONResponse(start_report(call, asyncio.get_running_loop().time()))
+
+    async def client_config(self, request: Request) -> Response:
+        """Tell our own page where to call, and how."""
+        base = request.scope.get("root_path", "")
+        servers = [server.url for server in self.config.ice_servers if not server.username]
+        return JSONResponse(
+            {
+                "version": metadata.version("warp-rtc"),
+                "endpoints": {
+                    "calls": base + PATHS[Kind.REALTIME],
+                    "whip": base + PATHS[Kind.WHIP],
+                },
+                "events": {"label": EVENTS, "dcid": self.config.dcid},
+                "ice_servers": [{"urls": url} for url in servers],
+                "authorization": "bearer" if self._authorize is not None else "none",
+                "origin_trial": bool(self.config.origin_trials),
+            }
+        )
+
+    async def page(self, request: Request) -> Response:
+        """Send the page or one of its files."""
+        return self._pages.get(request, request.path_params["path"])
+
+    # -- what they share ----------------------------------------------------------------------
+
+    async def _admit(self, request: Request) -> None:
+        """Raise `Refusal` (401) unless the request may be served."""
+        if self._authorize is None:
+            return
+        allowed = self._authorize(request)
+        if inspect.isawaitable(allowed):
+            allowed = await allowed
+        if not allowed:
+            raise Refusal(
+                401,
+                "unauthorized",
+                "send a valid token: Authorization: Bearer ...",
+                headers=(("WWW-Authenticate", "Bearer"),),
+            )
+
+    async def _ask(self, request: Request) -> Ask:
+        """Read a request to its end."""
+        await self._admit(request)
+        body = await read_body(request, self.config.max_body_bytes, self.config.read_timeout_s)
+        content_type = request.headers.get("content-type", "")
+        parts: Mapping[str, bytes] | None = None
+        if media_type(content_type) == FORM:
+            parts = parse_form(content_type, body)
+        return Ask(
+            content_type=content_type,
+            body=body,
+            parts=parts,
+            query=dict(request.query_params),
+            if_match=request.headers.get("if-match"),
+            base=request.scope.get("root_path", ""),
+            client=request.client.host if request.client is not None else "",
+            now=asyncio.get_running_loop().time(),
+        )
+
+    def _welcome(self, call: Call) -> None:
+        self._reception.welcome(call, self._signalling.calls)
+
+    async def close(self) -> None:
+        """End every call and whatever answers it."""
+        await self._signalling.close()
+        await self._reception.close()
+
+
+def _resource(path: str, handlers: Mapping[str, Endpoint]) -> Route:
+    """Return the route of one path: each method its handler, 405 with all of them for others."""
+    known = dict(handlers)
+    if "GET" in known:
+        known["HEAD"] = known["GET"]
+
+    async def dispatch(request: Request) -> Response:
+        handler = known.get(request.method)
+        if handler is None:
+            raise _not_served(request.method, ", ".join(sorted(known)))
+        return await handler(request)
+
+    return Route(path, dispatch, methods=METHODS)
+
+
+class _Guard:
+    """Around everything: foreign pages, preflights, and that nothing of a call is cached."""
+
+    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...]) -> None:
+        self._app = app
+        self._origins = origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        extra = cors_headers(headers, self._origins)
+        response: Response | None = None
+        if is_preflight(scope["method"], headers):
+            response = Response(status_code=204, headers=dict(preflight_headers(METHODS[1:])))
+        elif scope["method"] not in _SAFE:
+            try:
+                require_origin(headers, self._origins)
+            except Refusal as refusal:
+                response = _response(refusal.reply())
+
+        async def send_guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = message.setdefault("headers", [])
+                names = {name.lower() for name, _ in given}
+                if b"cache-control" not in names:
+                    given.append((b"cache-control", b"no-store"))
+                if b"x-content-type-options" not in names:
+                    given.append((b"x-content-type-options", b"nosniff"))
+                given += [(name.lower().encode(), value.encode("latin-1")) for name, value in extra]
+            await send(message)
+
+        await (response or self._app)(scope, receive, send_guarded)
+
+
+def _response(reply: Reply) -> Response:
+    response = Response(reply.body, status_code=reply.status)
+    if reply.content_type:
+        response.headers["Content-Type"] = reply.content_type
+    for name, value in reply.headers:
+        response.headers.append(name, value)
+    return response
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    if not isinstance(error, Refusal):
+        raise error
+    return _response(error.reply())
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return _response(Refusal(404, "not_found", "there is nothing at this path").reply())
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    return _response(_not_served(request.method, ", ".join(METHODS)).reply())
+
+
+def _not_served(method: str, allowed: str) -> Refusal:
+    return Refusal(
+        405,
+        "method_not_allowed",
+        f"{method[:20]} is not served here: use {allowed}",
+        headers=(("Allow", allowed),),
+    )

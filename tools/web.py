@@ -1,0 +1,82 @@
+"""An ASGI application on this event loop: hypercorn with HTTP/1.1 and HTTP/2, beside the media.
+
+open_web_port ─ a listening socket ─▶ run_web(app) ─ stop.set() ─▶ no connection is left
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+from typing import TYPE_CHECKING, Any
+
+from hypercorn.asyncio import serve
+from hypercorn.config import Config
+
+from warp_tools.failure import ToolFailure
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+GRACE_S = 0.3
+"""What a request in progress is given at the end."""
+_BACKLOG = 128
+_MAX_PORT = 65535
+_READ_TIMEOUT_S = 30
+
+
+def open_web_port(host: str, port: int) -> socket.socket:
+    """Return a socket that listens already. Raises ToolFailure, one line, when it cannot."""
+    if not 0 <= port <= _MAX_PORT:
+        raise ToolFailure(f"cannot listen on {web_url(host, port)}: a port is one of 0-{_MAX_PORT}")
+    try:
+        return socket.create_server(
+            (host, port),
+            family=socket.AF_INET6 if ":" in host else socket.AF_INET,
+            backlog=_BACKLOG,
+        )
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ToolFailure(f"cannot listen on {web_url(host, port)}: {reason}") from error
+
+
+def web_url(host: str, port: int) -> str:
+    """Return the address of the root, as a browser takes it."""
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+async def run_web(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+    """Serve until `stop` is set; takes over the socket."""
+    config = Config()
+    config.bind = [f"fd://{listener.detach()}"]
+    config.graceful_timeout = GRACE_S
+    config.shutdown_timeout = GRACE_S + 1
+    config.read_timeout = _READ_TIMEOUT_S
+    config.include_server_header = False
+    config.errorlog = logging.getLogger("hypercorn.error")
+    framework: Any = app  # hypercorn spells the same protocol in other words
+    serving = asyncio.create_task(serve(framework, config, shutdown_trigger=stop.wait, mode="asgi"))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        # a client that dawdles does not hold up the end
+        await asyncio.wait({serving}, timeout=2 * GRACE_S)
+    finally:
+        for task in (serving, stopping):
+            task.cancel()
+        await asyncio.gather(serving, stopping, return_exceptions=True)
+    if not serving.cancelled() and (error := serving.exception()) is not None:
+        raise error
+
+
+def listen_for_interruption() -> asyncio.Event:
+    """Return an event that SIGINT and SIGTERM set."""
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    # signals reach the loop on Unix only; elsewhere Ctrl-C raises KeyboardInterrupt
+    with contextlib.suppress(NotImplementedError):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop.set)
+    return stop
