@@ -1,0 +1,247 @@
+// The page: one button, the words that say where the call stands, and what is shown of it. Every
+// other module knows nothing of the document's texts; this one knows nothing of WebRTC.
+
+import { readConfig } from "./api.js";
+import { Call } from "./call.js";
+import { EventLog } from "./events.js";
+import { buildLedger, number } from "./ledger.js";
+import { Meter } from "./meters.js";
+import { Ear, openSound } from "./sound.js";
+import { describeSupport, probe } from "./support.js";
+import { clockNote, drawLegend, drawTimeline } from "./timeline.js";
+
+const $ = (id) => document.getElementById(id);
+
+const STATES = {
+  idle: ["Ready", "Your browser will ask for the microphone."],
+  microphone: ["Asking for the microphone…", "Choose Allow when your browser asks."],
+  calling: ["Calling…", "The server is being called."],
+  connected: ["Connected", "Speak; the server hears you."],
+  interrupted: ["Connection interrupted", "Looking for another way to the server…"],
+  failed: ["Call failed", "You can start again."],
+};
+const LIVE = ["microphone", "calling", "connected", "interrupted"];
+
+class App {
+  #config = readConfig();
+  #probed = null;
+  #call = null;
+  #sound = null;
+  #ears = [];
+  #clock = null;
+  #since = null;
+  #ledger = null;
+  #meters = { you: new Meter($("meter-you")), server: new Meter($("meter-server")) };
+  #events = new EventLog($("events"), $("event-list"), $("event-count"));
+
+  async begin() {
+    $("talk").addEventListener("click", (event) => this.#press(event));
+    $("mute").addEventListener("click", () => this.#mute($("mute").ariaPressed !== "true"));
+    $("volume").addEventListener("input", () => this.#setVolume());
+    // iOS plays at the device's volume only
+    $("remote").volume = 0.5;
+    $("volume-control").hidden = $("remote").volume !== 0.5;
+    this.#setVolume();
+    addEventListener("pagehide", () => this.#call?.end());
+    new ResizeObserver(() => this.#drawTimeline()).observe($("timeline"));
+    this.#showSupport();
+    const { version } = await this.#config;
+    if (version) $("version").textContent = `WARP ${version}`;
+    this.#probed = await probe();
+    this.#showSupport();
+    document.documentElement.dataset.ready = "true";
+  }
+
+  #press(event) {
+    if (this.#call && LIVE.includes(this.#call.state)) this.#call.end();
+    else this.#start(event.timeStamp || performance.now());
+  }
+
+  async #start(clicked) {
+    const call = new Call(await this.#config);
+    this.#call = call;
+    this.#events.clear();
+    this.#since = null;
+    call.addEventListener("change", () => this.#follow(call));
+    call.addEventListener("mark", () => this.#showLedger(call));
+    call.addEventListener("streams", () => this.#listen(call));
+    call.addEventListener("message", ({ detail }) => this.#events.add(detail));
+    call.addEventListener("notice", ({ detail }) => this.#showFailure(detail));
+    call.addEventListener("settled", () => {
+      this.#showLedger(call);
+      $("ledger").dataset.complete = "true";
+    });
+    // the last start's figures stay, dimmed, until there are new ones
+    $("ledger").dataset.complete = "stale";
+    this.#showFailure(null);
+    await call.start(clicked);
+  }
+
+  #follow(call) {
+    const failed = call.ending?.why === "failed";
+    const state = call.state === "ended" && failed ? "failed" : call.state;
+    if (state === "connected" && this.#since === null) this.#startClock();
+    if (call.state === "ended") this.#stop(call);
+    const [title, hint] = STATES[state] ?? this.#endWords(call);
+    $("state-line").dataset.state = state;
+    $("state").textContent = title;
+    $("hint").textContent = hint;
+    const live = LIVE.includes(call.state);
+    $("talk").dataset.action = live ? "end" : "start";
+    $("talk-label").textContent = live ? (this.#since === null ? "Cancel" : "End call") : "Start talking";
+    $("mute").disabled = !live || state === "microphone";
+    if (failed) this.#showFailure(call.ending.failure);
+    if (call.state === "ended" && !("dtls" in call.marks)) this.#clearLedger();
+  }
+
+  #endWords(call) {
+    if (this.#since === null) return ["Call cancelled", "You can start again at any time."];
+    const lasted = `It lasted ${duration(performance.now() - this.#since)}.`;
+    return call.ending.why === "there"
+      ? ["Call ended by the server", lasted]
+      : ["Call ended", `You ended it. ${lasted}`];
+  }
+
+  #stop(call) {
+    clearInterval(this.#clock);
+    $("timer").hidden = true;
+    for (const meter of Object.values(this.#meters)) meter.stop();
+    for (const ear of this.#ears) ear.close();
+    this.#ears = [];
+    this.#sound?.close();
+    this.#sound = null;
+    $("remote").srcObject = null;
+    this.#mute(false);
+    this.#showSupport(call);
+  }
+
+  #startClock() {
+    this.#since = performance.now();
+    const show = () => {
+      $("timer").textContent = duration(performance.now() - this.#since);
+    };
+    show();
+    $("timer").hidden = false;
+    this.#clock = setInterval(show, 1000);
+  }
+
+  #listen(call) {
+    this.#sound ??= openSound();
+    if (call.remote && $("remote").srcObject !== call.remote) {
+      $("remote").srcObject = call.remote;
+      // a browser that refuses to play has shown its own sign beside the address
+      $("remote").play().catch(() => null);
+      this.#hear(call.remote, this.#meters.server)?.watchFirstSound((at) => call.mark("audible", at));
+    } else if (call.microphone && !call.remote) {
+      this.#hear(call.microphone, this.#meters.you);
+    }
+  }
+
+  #hear(stream, meter) {
+    if (!this.#sound) return null;
+    const ear = new Ear(this.#sound, stream);
+    this.#ears.push(ear);
+    meter.start(ear);
+    return ear;
+  }
+
+  #mute(muted) {
+    $("mute").ariaPressed = String(muted);
+    if (this.#call) this.#call.muted = muted;
+    this.#meters.you.muted = muted;
+  }
+
+  #setVolume() {
+    const percent = Number($("volume").value);
+    $("remote").volume = percent / 100;
+    $("volume").setAttribute("aria-valuetext", `${percent} percent`);
+  }
+
+  #showFailure(failure) {
+    $("failure").hidden = failure === null;
+    if (failure === null) return;
+    $("failure-title").textContent = failure.title;
+    $("failure-advice").textContent = failure.advice;
+    $("failure-detail").hidden = !failure.detail;
+    $("failure-detail").textContent = failure.detail;
+  }
+
+  #showLedger(call) {
+    if (!("dtls" in call.marks)) return;
+    $("ledger").dataset.complete = "false";
+    this.#ledger = buildLedger(call.marks, call.facts);
+    $("ledger-empty").hidden = true;
+    $("ledger-body").hidden = false;
+    $("figures").replaceChildren(...this.#ledger.figures.map(figure));
+    $("clock-note").textContent = clockNote(this.#ledger);
+    $("ledger-table").tBodies[0].replaceChildren(...this.#ledger.rows.map(row));
+    this.#drawTimeline();
+    this.#showSupport(call);
+  }
+
+  #clearLedger() {
+    this.#ledger = null;
+    $("ledger").dataset.complete = "false";
+    $("ledger-empty").hidden = false;
+    $("ledger-body").hidden = true;
+  }
+
+  #drawTimeline() {
+    if (!this.#ledger) return;
+    drawLegend($("legend"), this.#ledger);
+    drawTimeline($("timeline"), this.#ledger);
+  }
+
+  #showSupport(call = null) {
+    const lines = describeSupport(this.#probed, call?.facts ?? null);
+    $("support").replaceChildren(...lines.map(supportLine));
+  }
+}
+
+function figure({ name, ms: value, aside }) {
+  const [box, term, text] = [element("div"), element("dt", name), element("dd")];
+  const shown = element("div", number(value), "value");
+  shown.append(element("span", " ms", "unit"));
+  text.append(shown, element("div", aside, "aside"));
+  box.append(term, text);
+  return box;
+}
+
+function row({ id, step, side, at, afterOffer, trips }) {
+  const line = element("tr");
+  line.dataset.step = `${side}:${id}`;
+  const name = element("th", step);
+  name.scope = "row";
+  line.append(
+    name,
+    element("td", side === "browser" ? "Browser" : "Server"),
+    element("td", `${at.toFixed(1)} ms`, "number"),
+    element("td", afterOffer === null || afterOffer < 0 ? "–" : `${afterOffer.toFixed(1)} ms`, "number"),
+    element("td", trips === null || trips < 0 ? "–" : trips.toFixed(2), "number"),
+  );
+  return line;
+}
+
+function supportLine({ name, what, verdict, chip, words }) {
+  const [box, term, text] = [element("div"), element("dt", name), element("dd")];
+  term.append(element("small", what));
+  const sign = element("span", chip, "chip");
+  sign.dataset.verdict = verdict;
+  text.append(sign, element("span", words, "words"));
+  box.append(term, text);
+  return box;
+}
+
+function element(name, text = "", kind = "") {
+  const made = document.createElement(name);
+  if (text) made.textContent = text;
+  if (kind) made.className = kind;
+  return made;
+}
+
+function duration(milliseconds) {
+  const seconds = Math.floor(milliseconds / 1000);
+  return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+}
+
+new App().begin();
