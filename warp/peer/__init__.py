@@ -7,6 +7,7 @@ events, datagrams ◀───────────────────�
 
 from __future__ import annotations
 
+from warp.peer.agreed import AgreedDescriptions, agree
 from warp.peer.config import PeerConfig
 from warp.peer.connection import PeerConnection
 from warp.peer.demux import Kind, classify
@@ -15,6 +16,7 @@ from warp.peer.signaling import SignalingState
 from warp.peer.states import ConnectionState, SendPermission
 
 __all__ = [
+    "AgreedDescriptions",
     "AudioReceived",
     "ConnectionState",
     "FlowAuthenticated",
@@ -26,5 +28,6 @@ __all__ = [
     "SignalingState",
     "StateChanged",
     "Terminated",
+    "agree",
     "classify",
 ]

@@ -10,6 +10,8 @@ Here the organs of a connection are made and told what offer and answer agreed o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any
 
 from warp.contract import Datagram, Event, Flow
@@ -18,6 +20,7 @@ from warp.dtls import DtlsRole
 from warp.entropy import Entropy, random_u64
 from warp.errors import InvalidConfig, InvalidState, PeerIncompatible, WarpError
 from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
+from warp.peer.agreed import AgreedDescriptions
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
 from warp.peer.lane import MediaLane
@@ -28,7 +31,13 @@ from warp.peer.signaling import Signaling, SignalingState
 from warp.peer.states import SendPermission
 from warp.peer.stats import transport_stats
 from warp.peer.transport import Transport
-from warp.sdp import LocalDescriptionState, Negotiated, SnapNegotiation, compare
+from warp.sdp import (
+    LocalDescriptionState,
+    Negotiated,
+    SessionDescription,
+    SnapNegotiation,
+    compare,
+)
 from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
 from warp.timers import earliest
 from warp.trace import Trace
@@ -69,6 +78,7 @@ class Bundle:
         trace: Trace | None,
         keylog: Callable[[str], object] | None,
         credentials: IceCredentials | None,
+        agreed: AgreedDescriptions | None = None,
     ) -> None:
         self._config = config
         self._certificate = certificate
@@ -76,14 +86,22 @@ class Bundle:
         self._trace = trace
         self._keylog = keylog
         self._candidates: list[Candidate] = []
-        self._session_id = random_u64(entropy) >> 2
         self._next_credentials: IceCredentials | None = None
+        if agreed is None:
+            init = source = None
+            self._session_id = random_u64(entropy) >> 2
+        else:
+            credentials, init, source = agreed.credentials, agreed.local_init, agreed.source
+            self._session_id = agreed.local.origin.session_id
+            config = config if init is not None else _without_snap(config)
         self.credentials = credentials or IceCredentials.generate(entropy)
         self.ufrags: tuple[str, ...] = (self.credentials.ufrag,)
-        self.data = DataTransport(config, entropy, trace)
+        self.data = DataTransport(config, entropy, trace, init=init)
         self.signaling = Signaling(SnapNegotiation(self.data.local_init))
         self.transport: Transport | None = None
-        self.media: Media | None = Media(config, entropy, trace) if config.audio else None
+        self.media: Media | None = (
+            Media(config, entropy, trace, source=source) if config.audio else None
+        )
 
     # -- candidates ---------------------------------------------------------------------------
 
@@ -147,6 +165,25 @@ class Bundle:
             self._make_transport(IceRole.CONTROLLING if lite else IceRole.CONTROLLED)
         return agreed is not None
 
+    def accept_agreed(self, agreed: AgreedDescriptions, now: float) -> None:
+        """Begin with descriptions that were exchanged elsewhere."""
+        self._make_transport(IceRole.CONTROLLED)
+        self.signaling.accept_agreed(agreed)
+        self._apply(agreed.negotiated, None, now)
+
+    def amend_remote(self, offer: SessionDescription, now: float) -> bool:
+        """Replace the stand-in for the peer's offer by the offer; False, and nothing changes, if
+        it is another."""
+        transport = self.transport
+        if transport is None or offer.ice_lite or not self.signaling.amend_remote(offer):
+            return False
+        agreed = self.signaling.negotiated
+        if agreed is not None:
+            remote = agreed.transport
+            credentials = IceCredentials(remote.ufrag, remote.pwd)
+            transport.ice.set_remote_credentials(credentials, now)
+        return True
+
     def rollback(self) -> None:
         """Withdraw the pending offer."""
         self._next_credentials = None
@@ -207,7 +244,7 @@ class Bundle:
             raise InvalidState("there is no transport: create or set an offer first")
         remote = agreed.transport
         changes = compare(before, agreed) if before is not None else None
-        if changes is None or changes.ice_restarted:
+        if remote.pwd and (changes is None or changes.ice_restarted):
             credentials = IceCredentials(remote.ufrag, remote.pwd)
             transport.ice.set_remote_credentials(credentials, now, lite=remote.ice_lite)
         for line in remote.candidates:
@@ -447,3 +484,8 @@ class Bundle:
         known["snap"] = self.signaling.snap.mode.value
         known["ice_lite"] = self._config.lite
         return {**known, "milestones": milestones}
+
+
+@lru_cache(maxsize=16)
+def _without_snap(config: PeerConfig) -> PeerConfig:
+    return replace(config, snap=False)

@@ -20,12 +20,14 @@ from warp.crypto import Certificate
 from warp.datachannel import Channel, ChannelConfig
 from warp.entropy import Entropy
 from warp.errors import HandshakeTimedOut, InvalidState, NoPath, WarpError
+from warp.peer.agreed import AgreedDescriptions
 from warp.peer.bundle import Bundle
 from warp.peer.config import PeerConfig
 from warp.peer.demux import Kind, classify
 from warp.peer.events import FlowAuthenticated, MediaReady, StateChanged, Terminated
 from warp.peer.lane import MediaLane
 from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
+from warp.sdp import SessionDescription
 from warp.timers import earliest
 from warp.trace import Trace
 
@@ -60,10 +62,12 @@ class PeerConnection:
         trace: Trace | None = None,
         keylog: Callable[[str], object] | None = None,
         credentials: ice.IceCredentials | None = None,
+        agreed: AgreedDescriptions | None = None,
     ) -> None:
+        """With `agreed`, `accept_agreed` begins what was agreed on; credentials come with it."""
         self._config = config
         self._trace = trace
-        self._bundle = Bundle(config, certificate, entropy, trace, keylog, credentials)
+        self._bundle = Bundle(config, certificate, entropy, trace, keylog, credentials, agreed)
         self._events: list[Event] = []
         self._deadline: float | None = None
         self._received = [0, 0]
@@ -133,6 +137,24 @@ class PeerConnection:
         self._check_alive()
         if self._bundle.set_remote(kind, text, now):
             self._begin(now)
+
+    def accept_agreed(self, agreed: AgreedDescriptions, now: float) -> None:
+        """Begin with descriptions that were exchanged elsewhere: no offer, no answer, no text.
+
+        `agreed` is what the connection was made with. Raises `InvalidState` when it has begun.
+        """
+        if self.state is not ConnectionState.NEW:
+            raise InvalidState("the connection has begun: make a new one")
+        self._bundle.accept_agreed(agreed, now)
+        self._begin(now)
+
+    def amend_remote(self, offer: SessionDescription, now: float) -> bool:
+        """Learn the peer's offer, which a stand-in was agreed on for.
+
+        True when it is that offer, so that later ones are compared with it. False, and nothing
+        has changed, when it has other sections, credentials or certificates.
+        """
+        return self.state not in ENDED and self._bundle.amend_remote(offer, now)
 
     def rollback(self) -> None:
         """Withdraw the pending offer (RFC 9429 section 4.1.10.2)."""

@@ -51,9 +51,19 @@ class DataTransport:
         "milestones",
     )
 
-    def __init__(self, config: PeerConfig, entropy: Entropy, trace: Trace | None) -> None:
+    def __init__(
+        self,
+        config: PeerConfig,
+        entropy: Entropy,
+        trace: Trace | None,
+        *,
+        init: InitChunk | None = None,
+    ) -> None:
+        """`init` is the INIT that our description already says, if it does."""
         sctp = config.sctp()
-        chunk = local_init(sctp, entropy) if config.snap and config.data else None
+        chunk = init
+        if chunk is None and config.snap and config.data:
+            chunk = local_init(sctp, entropy)
         self.local_init = chunk.to_bytes() if chunk is not None else None
         self._association = Association(sctp, local_init=chunk, entropy=entropy, trace=trace)
         self._registry = ChannelRegistry(

@@ -28,7 +28,7 @@ from warp.rtp import (
     SessionConfig,
     draw_cname,
 )
-from warp.sdp import AudioParameters, Codec, HeaderExtension, LocalAudio
+from warp.sdp import AudioParameters, Codec, HeaderExtension, LocalAudio, Source
 from warp.trace import Trace
 
 _KINDS: Mapping[str, PayloadKind] = {
@@ -56,12 +56,20 @@ class Media:
         "session",
     )
 
-    def __init__(self, config: PeerConfig, entropy: Entropy, trace: Trace | None) -> None:
+    def __init__(
+        self,
+        config: PeerConfig,
+        entropy: Entropy,
+        trace: Trace | None,
+        *,
+        source: Source | None = None,
+    ) -> None:
+        """`source` is the one that our description already announces, if it does."""
         self._config = config
         self._entropy = entropy
         self._trace = trace
-        self._ssrc = random_u32(entropy, nonzero=True)
-        self._cname = draw_cname(entropy)
+        self._ssrc = random_u32(entropy, nonzero=True) if source is None else source.ssrc
+        self._cname = draw_cname(entropy) if source is None else source.cname
         self._senders: dict[str, AudioSender] = {}
         self._receivers: dict[str, AudioReceiver] = {}
         self.sender: AudioSender | None = None

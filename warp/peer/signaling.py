@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from warp.errors import Discard, InvalidConfig, InvalidState
 from warp.names import Name
+from warp.peer.agreed import AgreedDescriptions, agree
 from warp.sctp import parse_init
 from warp.sdp import (
     LocalDescriptionState,
     Negotiated,
+    SdpError,
     SessionDescription,
     SnapNegotiation,
     check_reoffer,
@@ -145,6 +147,36 @@ class Signaling:
             self._become(move)
             return None
         return self._agree(self._offer, description, move, is_offerer=True)
+
+    def accept_agreed(self, agreed: AgreedDescriptions) -> None:
+        """Take descriptions that were exchanged elsewhere as those in force."""
+        if agreed.negotiated.data is not None:
+            self.snap.receive_offer(_usable_init(agreed.remote))
+            self.snap.chunk_to_answer()
+        self._local, self._remote, self.negotiated = agreed
+
+    def amend_remote(self, offer: SessionDescription) -> bool:
+        """Replace the stand-in that was agreed on by the peer's offer itself.
+
+        False, and nothing has changed, when that is the offer of something else: of other
+        sections, credentials or certificates. What was agreed on stays as it is.
+        """
+        stand_in, answer, before = self._remote, self._local, self.negotiated
+        if stand_in is None or answer is None or before is None or before.transport.pwd:
+            return False
+        shapes = [[(m.kind, m.mid, m.rejected) for m in d.media] for d in (stand_in, offer)]
+        if shapes[0] != shapes[1]:
+            return False
+        try:
+            transport = agree(answer, offer).negotiated.transport
+        except SdpError:
+            return False
+        known = before.transport
+        if transport.ufrag != known.ufrag or transport.fingerprints != known.fingerprints:
+            return False
+        self._remote = offer
+        self.negotiated = before._replace(transport=transport)
+        return True
 
     def rollback(self) -> None:
         """Withdraw the pending offer, ours or the peer's."""
