@@ -26,7 +26,7 @@ class Mark(NamedTuple):
     """Something that has happened to a call: when (monotonic seconds), and its place in order."""
 
     at: float
-    index: int
+    place: int
 
 
 class Heard(NamedTuple):
@@ -79,7 +79,7 @@ class PagePeer:
     # -- what happens ---------------------------------------------------------------------------
 
     async def happened(self, name: str, *, since: int = 0, within_s: float = HAPPEN_S) -> Mark:
-        """Wait for a mark, the first from index `since` on; it stays known."""
+        """Wait for a mark, the first from place `since` on; it stays known."""
         options = {"since": since, "timeoutMs": 1000 * within_s}
         found = await self._call("happened", name, options, timeout_s=within_s + _MARGIN_S)
         return Mark(monotonic(found["at"]), int(found["index"]))

@@ -99,6 +99,10 @@ class Wire:
         host, port = self._alias(address, ours).getsockname()
         return host, port
 
+    def lose(self, share: float) -> None:
+        """From now on lose this share of all datagrams, each way."""
+        self._loss = share
+
     def rebind(self, *, ours: bool) -> None:
         """Give every address of one side a new alias, as a NAT does that has restarted."""
         with self._lock:
