@@ -48,6 +48,7 @@ _SPED_OPTIONS = frozenset(SPED_OPTIONS)
 ICE_FULL, ICE_LITE = IceConfig(), IceConfig(lite=True)
 # RTP header, header extensions, SRTP tag
 MEDIA_OVERHEAD = 12 + 20 + 16
+INIT_BYTES = 120  # an INIT with our parameters, in its packet and its record, and some room
 
 
 class Bundle:
@@ -409,6 +410,8 @@ class Bundle:
         """Carry decrypted packets to SCTP and return what the channels have to say."""
         transport = self.transport
         if transport is not None and transport.dtls is not None:
+            if transport.permission is SendPermission.NON_PERSONAL and self._has_credit(INIT_BYTES):
+                self.data.start_early(now)
             for packet in transport.dtls.received_data():
                 self.data.receive_datagram(packet, now)
         return self.data.events(now)

@@ -2,6 +2,7 @@
 
     agreement ─▶ SNAP: both INIT chunks are known, nothing is exchanged (SNAP section 6)
                ─▶ classic: INIT from both ends, or from the DTLS client only
+    DTLS server 1.3 may write ─▶ its INIT
     DTLS connected ─▶ start ─▶ channels open ─▶ messages
 
 Called by `warp.peer.bundle`. Packets that come before the start are held by the association.
@@ -122,6 +123,17 @@ class DataTransport:
             self._association.set_rtt_hint(rtt_s)
         if self._agreed:
             self._establish(now)
+
+    def start_early(self, now: float) -> None:
+        """Send our INIT to a peer that is not known yet, where both ends send one.
+
+        It holds random numbers and nothing of the application's, and the peer can answer it with
+        its last flight: the channels open a round trip earlier. What it answers is read when it
+        is known.
+        """
+        if self._agreed and self._simultaneous and not self._started and not self._remote_init:
+            self._started = True
+            self._association.start(now)
 
     def _establish(self, now: float) -> None:
         """Begin: at once up where SNAP was agreed on, by INIT otherwise."""

@@ -24,8 +24,8 @@ from warp.timers import earliest
 
 MAX_EARLY = 4
 MAX_INJECTED = 8  # datagrams that are remembered, so that their copies are known
-# libwebrtc drops its last flight if SRTP is at hand as soon as its handshake is complete, before
-# its path is said to be usable: what embeds gets media a moment after the flight, not with it
+# libwebrtc drops its last flight if SRTP or data is at hand as soon as its handshake is complete,
+# before its path is said to be usable: what embeds gets them a moment after the flight, not with it
 EARLY_PAUSE_S = 0.004
 CHECK_INTERVAL_S = 0.05  # Ta, RFC 8445 section 14.2
 MAX_ASKS = 12  # checks asked for in one flight; what is lost then is left to DTLS
@@ -42,7 +42,7 @@ class DtlsRider:
         "_asks_left",
         "_dtls",
         "_early",
-        "_early_media_at",
+        "_early_data_at",
         "_enabled",
         "_flight_bytes",
         "_injected",
@@ -64,7 +64,7 @@ class DtlsRider:
         self._dtls: DtlsConnection | None = None
         self._early: list[bytes] = []
         self._injected: tuple[int, ...] = ()
-        self._early_media_at: float | None = None
+        self._early_data_at: float | None = None
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
@@ -143,25 +143,25 @@ class DtlsRider:
         pending = self.piggyback.pending
         return sum(map(len, pending)) if len(pending) > 1 else 0
 
-    # -- early media --------------------------------------------------------------------------
+    # -- early data ---------------------------------------------------------------------------
 
-    def allow_early_media(self, now: float) -> None:
-        """Media that is not personal may leave soon: our flight leaves now."""
-        self._early_media_at = now + (EARLY_PAUSE_S if self.piggyback.active else 0.0)
+    def allow_early_data(self, now: float) -> None:
+        """What is not personal may leave soon, media and INIT: our flight leaves now."""
+        self._early_data_at = now + (EARLY_PAUSE_S if self.piggyback.active else 0.0)
 
-    def take_early_media(self, now: float) -> bool:
-        """Tell, once, that early media may leave."""
-        at = self._early_media_at
+    def take_early_data(self, now: float) -> bool:
+        """Tell, once, that early data may leave."""
+        at = self._early_data_at
         if at is None or at > now:
             return False
-        self._early_media_at = None
+        self._early_data_at = None
         return True
 
     # -- checks that are wanted ---------------------------------------------------------------
 
     def get_timer(self) -> float | None:
-        """Return when early media may leave or a check is wanted."""
-        return earliest(self._early_media_at, self._next_ask())
+        """Return when early data may leave or a check is wanted."""
+        return earliest(self._early_data_at, self._next_ask())
 
     def _next_ask(self) -> float | None:
         """Return when a check is wanted for what waits, here or at the peer.

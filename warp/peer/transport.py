@@ -191,10 +191,11 @@ class Transport:
             for event in self.dtls.events():
                 self._introduce_keys(event, now)
                 news.append(event)
-        if self.rider.take_early_media(now) and self.permission is SendPermission.NONE:
+        if self.rider.take_early_data(now) and self.permission is SendPermission.NONE:
             self.permission = SendPermission.NON_PERSONAL
             self.milestones.setdefault("early_write", now)
-            news.append(MediaReady(self.permission))
+            if self.srtp is not None:
+                news.append(MediaReady(self.permission))
         return news
 
     def _introduce_path(
@@ -221,8 +222,9 @@ class Transport:
         if isinstance(event, Negotiated):
             self.milestones.setdefault("dtls_negotiated", now)
         elif isinstance(event, EarlyWriteReady):
-            if dtls.can_send and self._make_srtp(dtls):
-                self.rider.allow_early_media(now)
+            if dtls.can_send:
+                self._make_srtp(dtls)
+                self.rider.allow_early_data(now)
         elif isinstance(event, Connected):
             if self.ice.flow is not None:
                 self._budget.validate(self.ice.flow.remote)

@@ -73,21 +73,21 @@ def test_a_client_sends_all_of_it_directly(ridden: bool) -> None:
     assert rider.take_direct(DtlsRole.CLIENT, FLOW) == FLIGHT
 
 
-def test_early_media_follows_a_flight_that_rides_after_a_moment() -> None:
+def test_early_data_follows_a_flight_that_rides_after_a_moment() -> None:
     rider = rider_with([F2], credit=10_000)
-    rider.allow_early_media(NOW)
+    rider.allow_early_data(NOW)
     at = rider.get_timer()
     assert at == NOW + EARLY_PAUSE_S
-    assert not rider.take_early_media(NOW)
-    assert rider.take_early_media(at)
-    assert not rider.take_early_media(at)
+    assert not rider.take_early_data(NOW)
+    assert rider.take_early_data(at)
+    assert not rider.take_early_data(at)
     assert rider.get_timer() is None
 
 
-def test_early_media_follows_a_bare_flight_at_once() -> None:
+def test_early_data_follows_a_bare_flight_at_once() -> None:
     rider = DtlsRider(Piggyback(SpedConfig()), enabled=False)
-    rider.allow_early_media(NOW)
-    assert rider.take_early_media(NOW)
+    rider.allow_early_data(NOW)
+    assert rider.take_early_data(NOW)
 
 
 def test_the_copy_of_a_last_flight_is_not_decrypted_again() -> None:
