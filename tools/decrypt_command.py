@@ -1,0 +1,53 @@
+"""The command `warp pcap decrypt`: its options; what it does is imported when it is called."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warp_tools.failure import ToolFailure
+
+
+def decrypt(
+    capture: Annotated[Path, typer.Argument(help="pcap or pcapng; - reads standard input.")],
+    keylog: Annotated[
+        Path | None,
+        typer.Option(help="SSLKEYLOGFILE of either end; else what the pcapng itself carries."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the packets in the clear: pcapng for Wireshark.")
+    ] = None,
+    audio: Annotated[
+        Path | None,
+        typer.Option(help="Write Opus, a file for each source: FILE-1-client-5a3c9f01.ogg."),
+    ] = None,
+    messages: Annotated[
+        Path | None, typer.Option(help="Write messages of data channels: JSON lines.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Open DTLS, data channels and media of a capture with the secrets of either end.
+
+    The status is 0 when everything protected was opened, 3 when a part of it stayed shut, and 1
+    when nothing could be opened or the files cannot be used.
+    """
+    from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig
+    from warp_tools.decrypt import decrypt as run
+    from warp_tools.decrypt.view import lines
+
+    config = DecryptConfig(
+        capture=capture, keylog=keylog, plain=out, audio=audio, messages=messages
+    )
+    report = run(config)
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        for line in lines(report, config):
+            typer.echo(line)
+    if report.exit_status == NOTHING_OPENED:
+        reasons = [reason for outcome in report.outcomes for reason in outcome.reasons()]
+        raise ToolFailure(f"nothing could be opened: {reasons[0]}")
+    raise typer.Exit(report.exit_status)
