@@ -78,9 +78,11 @@ export async function addAudio(id, audio) {
   call.sent.push(call.pc.addTrack(stream.getAudioTracks()[0], stream));
 }
 
-// Take the last track away that was added.
+// Take the last track away that was added and that the peer has not refused.
 export async function removeAudio(id) {
   const call = callOf(id);
+  const known = call.pc.getSenders();
+  call.sent = call.sent.filter((sender) => known.includes(sender));
   call.pc.removeTrack(call.sent.pop());
 }
 
