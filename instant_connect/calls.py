@@ -1,10 +1,10 @@
 """The calls that signalling knows: unguessable names, one session an offer, a limit.
 
-    offer ─ offer_key ─▶ Calls.find ─┬ known: a retry, the same answer again
-                                     └ new: admit ─▶ add ─▶ Call ─ end ─▶ remove
+    Offer.key ─▶ Calls.find ─┬ known: a retry, the same answer again
+                             └ new: admit ─▶ add ─▶ Call ─ end ─▶ remove
 
-An offer is known by its ICE credentials and certificate, so that a request repeated after a lost
-response finds the session that it made and makes no second one. Called by `signalling`.
+An offer is known by its key, so that a request repeated after a lost response finds the session
+that it made and makes no second one. Called by `signalling`.
 """
 
 from __future__ import annotations
@@ -15,21 +15,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from instant_connect.exchange import Refusal
+from instant_connect.offers import Kind
 from warp.entropy import Entropy
-from warp.names import Name
-from warp.sdp import SessionDescription
 
 if TYPE_CHECKING:
     from warp.io import Channel
 
 ID_BYTES: Final = 20
-
-
-class Kind(Name):
-    """Through which door a call came."""
-
-    WHIP = "whip"
-    REALTIME = "realtime"
 
 
 class CallSession(Protocol):
@@ -75,6 +67,7 @@ class Call:
     info: CallInfo
     session: CallSession
     key: str | None  # None: the offer was answered and has been replaced since
+    restarted: bool = False  # the present ICE session was begun by a PATCH
     asked_at: float = 0.0  # monotonic seconds when the offer had been read
     answered_at: float = 0.0
 
@@ -151,23 +144,6 @@ def full(message: str, retry_after_s: int) -> Refusal:
         f"{message}: try again after {retry_after_s} s",
         headers=(("Retry-After", str(retry_after_s)),),
     )
-
-
-def offer_key(kind: Kind, description: SessionDescription, dcid: int | None) -> str | None:
-    """Return what makes two requests the same one: door, ICE credentials, certificate, channel.
-
-    None for an offer without a usable transport. The key is a digest: it holds no secret.
-    """
-    for section in description.media:
-        if section.rejected:
-            continue
-        transport = description.transport_of(section)
-        if not (transport.ufrag and transport.pwd and transport.fingerprints):
-            return None
-        prints = sorted(" ".join(pair) for pair in transport.fingerprints)
-        told = [kind.value, str(dcid), transport.ufrag, transport.pwd, *prints]
-        return hashlib.sha256("\n".join(told).encode()).hexdigest()
-    return None
 
 
 def etag_of(answer: str) -> str:

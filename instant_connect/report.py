@@ -8,10 +8,10 @@ Called by `io.asgi` for `GET /v1/realtime/calls/{id}/stats`; pure. Addresses are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from instant_connect.calls import Call
+from warp.srtp import SrtpProfile
 
 _POST_QUANTUM: Final = ("MLKEM", "KYBER")
 
@@ -19,7 +19,12 @@ _POST_QUANTUM: Final = ("MLKEM", "KYBER")
 def start_report(call: Call, now: float) -> dict[str, Any]:
     """Return the server's view of one call; times in ms, None for what has not happened."""
     stats = call.session.stats()
-    milestones: Mapping[str, float] = stats.get("milestones", {})
+    milestones = dict(stats.get("milestones", {}))
+    profile = stats.get("srtp_profile")
+    # keys are exported when the server has finished, for early media, or else with the client
+    ready = milestones.get("early_write", milestones.get("dtls_connected"))
+    if profile is not None and ready is not None:
+        milestones["srtp_ready"] = ready
     zero = min(milestones.values(), default=None)
 
     def since(at: float | None) -> float | None:
@@ -45,7 +50,7 @@ def start_report(call: Call, now: float) -> dict[str, Any]:
             else any(name in group.upper() for name in _POST_QUANTUM),
             "role": stats.get("dtls_role"),
         },
-        "srtp_profile": _text(stats.get("srtp_profile")),
+        "srtp_profile": None if profile is None else SrtpProfile(profile).name,
         "sped": {
             "used": stats.get("sped_used"),
             "options": list(stats.get("sped_options", ())),

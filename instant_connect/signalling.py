@@ -13,14 +13,12 @@ server; whatever is not granted is a `Refusal`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Protocol, TypeVar
 
-from instant_connect.calls import Call, CallInfo, Calls, CallSession, Kind, full, offer_key
-from instant_connect.config import MAX_DCID, SignallingConfig
+from instant_connect.calls import Call, CallInfo, Calls, CallSession, full
+from instant_connect.config import SignallingConfig
 from instant_connect.exchange import (
-    FORM,
     SDP,
     SDP_FRAGMENT,
     Ask,
@@ -31,6 +29,7 @@ from instant_connect.exchange import (
     require_type,
     text_of,
 )
+from instant_connect.offers import Kind, described, read_offer
 from instant_connect.sdpfrag import (
     Fragment,
     credentials_of,
@@ -40,7 +39,7 @@ from instant_connect.sdpfrag import (
 )
 from warp.entropy import Entropy
 from warp.errors import InvalidConfig, InvalidState
-from warp.sdp import SdpError, parse_description
+from warp.sdp import SdpError
 
 T = TypeVar("T")
 PATHS: Final = {Kind.WHIP: "/whip", Kind.REALTIME: "/v1/realtime/calls"}
@@ -77,17 +76,19 @@ class Signalling:
 
     def open(self, ask: Ask, kind: Kind, clock: Callable[[], float]) -> Reply:
         """Answer an offer (RFC 9725 section 4.2), or repeat the answer that it was given."""
-        offer, config = self._read_offer(ask, kind)
-        dcid = _read_dcid(ask) if kind is Kind.REALTIME else None
-        key = offer_key(kind, _parsed(offer), dcid)
-        call = self.calls.find(key) if key is not None else None
+        offer = read_offer(ask, kind, self._config)
+        call = self.calls.find(offer.key) if offer.key is not None else None
         if call is None:
             self.calls.admit()
+            session = self._answered(lambda: self._answerer.accept_offer(offer.sdp))
             info = CallInfo(
-                id=self.calls.new_id(), kind=kind, client=ask.client, config=config, dcid=dcid
+                id=self.calls.new_id(),
+                kind=kind,
+                client=ask.client,
+                config=offer.session,
+                dcid=offer.dcid,
             )
-            session = self._answered(lambda: self._answerer.accept_offer(offer))
-            call = Call(info=info, session=session, key=key, asked_at=ask.now)
+            call = Call(info=info, session=session, key=offer.key, asked_at=ask.now)
             self.calls.add(call)
             try:
                 self._welcome(call)
@@ -106,24 +107,6 @@ class Signalling:
                 *self._links(),
             ),
         )
-
-    def _read_offer(self, ask: Ask, kind: Kind) -> tuple[str, Mapping[str, Any]]:
-        limit = self._config.max_sdp_bytes
-        if kind is Kind.WHIP or require_type(ask, SDP, FORM) == SDP:
-            require_type(ask, SDP)
-            return text_of(ask.body, "the offer", limit=limit), {}
-        parts = ask.parts or {}
-        if "sdp" not in parts:
-            raise Refusal(
-                400, "missing_part", "the form has no part named sdp", details={"param": "sdp"}
-            )
-        session = parts.get("session")
-        config = (
-            read_object(text_of(session, "session", limit=self._config.max_session_bytes))
-            if session is not None
-            else {}
-        )
-        return text_of(parts["sdp"], "sdp", limit=limit), config
 
     def _answered(self, answer: Callable[[], T]) -> T:
         """Return the answer; raise `Refusal` for what is wrong with the offer or the moment."""
@@ -148,6 +131,7 @@ class Signalling:
         if ask.if_match is not None:
             require_match(ask.if_match, call.etag)
         offer = text_of(ask.body, "the offer", limit=self._config.max_sdp_bytes)
+        described(offer)
         answer = self._renegotiated(call, offer)
         return Reply(
             status=200, body=answer, content_type=SDP, headers=(("ETag", call.etag), _ACCEPT_PATCH)
@@ -167,40 +151,21 @@ class Signalling:
         text = text_of(ask.body, "the fragment", limit=_MAX_FRAGMENT_BYTES)
         try:
             fragment = parse_sdpfrag(text)
-            restarts = self._restarts(call, fragment)
+            restarts = _restarts(call.session, fragment)
         except SdpError as error:
             raise refuse_sdp(error) from error
         if restarts:
-            return self._restart(call, fragment)
+            offer = restarted_offer(call.session.remote_description, fragment)
+            self._renegotiated(call, offer)
+            call.restarted = True
+            return _restarted(call)
         for line in fragment.candidates:
             _trickle(call, line)
         if fragment.end_of_candidates:
             _trickle(call, None)
-        return Reply(status=204)
-
-    def _restarts(self, call: Call, fragment: Fragment) -> bool:
-        if not fragment.ufrag:
-            return False
-        ufrag, pwd = credentials_of(call.session.remote_description)
-        if fragment.ufrag == ufrag and fragment.pwd in ("", pwd):
-            return False
-        if not fragment.pwd:
-            raise Refusal(
-                400,
-                "unknown_ice_session",
-                "the ice-ufrag is not that of the offer; a restart needs its ice-pwd too",
-            )
-        return True
-
-    def _restart(self, call: Call, fragment: Fragment) -> Reply:
-        offer = restarted_offer(call.session.remote_description, fragment)
-        answer = self._renegotiated(call, offer)
-        return Reply(
-            status=200,
-            body=fragment_of(answer),
-            content_type=SDP_FRAGMENT,
-            headers=(("ETag", call.etag), _ACCEPT_PATCH),
-        )
+        # a restart that is asked for again, because its answer was lost
+        is_repeated = call.restarted and fragment.pwd and is_any(ask.if_match)
+        return _restarted(call) if is_repeated else Reply(status=204)
 
     def _renegotiated(self, call: Call, offer: str) -> str:
         try:
@@ -212,6 +177,7 @@ class Signalling:
         except InvalidState as error:
             raise Refusal(409, "not_renegotiable", str(error)) from error
         self.calls.forget_offer(call)
+        call.restarted = False
         return answer
 
     # -- the end ------------------------------------------------------------------------------
@@ -230,11 +196,29 @@ class Signalling:
             await call.session.close()
 
 
-def _parsed(offer: str) -> Any:
-    try:
-        return parse_description(offer)
-    except SdpError as error:
-        raise refuse_sdp(error) from error
+def _restarts(session: CallSession, fragment: Fragment) -> bool:
+    """Whether the fragment begins another ICE session."""
+    if not fragment.ufrag:
+        return False
+    ufrag, pwd = credentials_of(session.remote_description)
+    if fragment.ufrag == ufrag and fragment.pwd in ("", pwd):
+        return False
+    if not fragment.pwd:
+        raise Refusal(
+            400,
+            "unknown_ice_session",
+            "the ice-ufrag is not that of the offer; a restart needs its ice-pwd too",
+        )
+    return True
+
+
+def _restarted(call: Call) -> Reply:
+    return Reply(
+        status=200,
+        body=fragment_of(call.session.answer),
+        content_type=SDP_FRAGMENT,
+        headers=(("ETag", call.etag), _ACCEPT_PATCH),
+    )
 
 
 def _trickle(call: Call, line: str | None) -> None:
@@ -247,51 +231,20 @@ def _trickle(call: Call, line: str | None) -> None:
         raise Refusal(404, "call_not_found", str(error)) from error
 
 
-def _read_dcid(ask: Ask) -> int | None:
-    text = ask.query.get("dcid")
-    if text is None:
-        return None
-    if text.isascii() and text.isdecimal() and len(text) <= 5 and int(text) <= MAX_DCID:
-        return int(text)
-    raise Refusal(
-        400,
-        "invalid_dcid",
-        f"dcid is the stream id of a negotiated channel, 0 to {MAX_DCID}",
-        details={"param": "dcid"},
-    )
-
-
-def read_object(text: str) -> dict[str, Any]:
-    """Return the JSON object that came with an offer; raise `Refusal` when it is none."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        what = str(error) if isinstance(error, ValueError) else "it is nested too deeply"
-        raise Refusal(
-            400, "invalid_json", f"session is not JSON: {what[:200]}", details={"param": "session"}
-        ) from None
-    if not isinstance(value, dict):
-        raise Refusal(
-            400,
-            "invalid_session",
-            f"session is a JSON object, not {type(value).__name__}",
-            details={"param": "session"},
-        )
-    return value
-
-
 def require_match(if_match: str, etag: str) -> None:
     """Raise `Refusal` (412) unless the condition names this ICE session (RFC 9110 13.1.1).
 
     The comparison is strong: a weak tag never matches.
     """
-    tags = [tag.strip() for tag in if_match.split(",")]
-    # a quoted star is what the examples of RFC 9725 show
-    if etag in tags or tags in (["*"], ['"*"']):
+    if is_any(if_match) or etag in [tag.strip() for tag in if_match.split(",")]:
         return
     raise Refusal(
         412,
         "precondition_failed",
         "the ICE session has been replaced since: use the ETag of the last answer",
-        headers=(("ETag", etag),),
     )
+
+
+def is_any(if_match: str) -> bool:
+    """Whether a condition holds for every ICE session; RFC 9725 shows the star in quotes."""
+    return if_match.strip() in ("*", '"*"')

@@ -6,10 +6,11 @@ accept(session, info) ◀── every new call; events_channel(session, info) fo
 
 from __future__ import annotations
 
-from instant_connect.calls import CallInfo, Kind
+from instant_connect.calls import CallInfo
 from instant_connect.config import IceServer, SignallingConfig
 from instant_connect.io.asgi import Authorize, signalling_app
 from instant_connect.io.reception import Accept, events_channel
+from instant_connect.offers import Kind
 
 __all__ = [
     "Accept",

@@ -19,26 +19,20 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import metadata
-from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from instant_connect.calls import Call, Kind
+from instant_connect.calls import Call
 from instant_connect.config import EVENTS, SignallingConfig
-from instant_connect.exchange import FORM, SDP, Ask, Refusal, Reply, media_type
+from instant_connect.exchange import FORM, SDP, SDP_FRAGMENT, Ask, Refusal, media_type
 from instant_connect.io.body import parse_form, read_body
+from instant_connect.io.guard import METHODS, Guard, response_of
 from instant_connect.io.pages import Pages
 from instant_connect.io.reception import Accept, Reception
-from instant_connect.origins import (
-    cors_headers,
-    is_preflight,
-    preflight_headers,
-    require_origin,
-)
+from instant_connect.offers import Kind
 from instant_connect.report import start_report
 from instant_connect.signalling import PATHS, Signalling
 from warp.entropy import SystemEntropy
@@ -47,8 +41,6 @@ from warp.io import Server
 Authorize = Callable[[HTTPConnection], bool | Awaitable[bool]]
 """Whether a request may be served; sees method, path, headers and address, not the body."""
 Endpoint = Callable[[Request], Awaitable[Response]]
-METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-_SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 def signalling_app(
@@ -74,9 +66,14 @@ def signalling_app(
     app = Starlette(
         routes=routes.all(),
         lifespan=lifespan,
-        exception_handlers={Refusal: _refused, 404: _not_found, 405: _not_allowed},
+        exception_handlers={
+            Refusal: _refused,
+            404: _not_found,
+            405: _not_allowed,
+            Exception: _failed,
+        },
     )
-    app.add_middleware(_Guard, origins=routes.config.cors_origins)
+    app.add_middleware(Guard, origins=routes.config.cors_origins)
     return app
 
 
@@ -102,46 +99,43 @@ class _Routes:
         """Return the routing table."""
         calls = PATHS[Kind.REALTIME]
         session = {"PATCH": self.patch, "DELETE": self.delete}
+        patches = ("Accept-Patch", SDP_FRAGMENT)
         table = [
             *[self._door(kind) for kind in Kind],
-            _resource(f"{PATHS[Kind.WHIP]}/{{id}}", session),
-            _resource(f"{calls}/{{id}}", {"PUT": self.put, **session}),
+            _resource(f"{PATHS[Kind.WHIP]}/{{id}}", session, patches),
+            _resource(f"{calls}/{{id}}", {"PUT": self.put, **session}, patches),
             _resource(f"{calls}/{{id}}/hangup", {"POST": self.delete}),
             _resource(f"{calls}/{{id}}/stats", {"GET": self.stats}),
             _resource("/v1/client-config", {"GET": self.client_config}),
         ]
         if self.config.pages:
-            table.append(_resource("/{path:path}", {"GET": self.page}))
+            table.append(Route("/{path:path}", self.page, methods=["GET"]))
         return table
 
     def _door(self, kind: Kind) -> Route:
         async def post(request: Request) -> Response:
-            ask = await self._ask(request)
-            return _response(self._signalling.open(ask, kind, asyncio.get_running_loop().time))
+            ask = await self._ask(request, form=kind is Kind.REALTIME)
+            return response_of(self._signalling.open(ask, kind, asyncio.get_running_loop().time))
 
-        async def options(request: Request) -> Response:
-            posts = SDP if kind is Kind.WHIP else f"{SDP}, {FORM}"
-            headers = {"Accept-Post": posts, "Allow": "OPTIONS, POST"}
-            return Response(status_code=204, headers=headers)
-
-        return _resource(PATHS[kind], {"OPTIONS": options, "POST": post})
+        posts = SDP if kind is Kind.WHIP else f"{SDP}, {FORM}"
+        return _resource(PATHS[kind], {"POST": post}, ("Accept-Post", posts))
 
     # -- the endpoints ------------------------------------------------------------------------
 
     async def put(self, request: Request) -> Response:
         """Renegotiate."""
         ask = await self._ask(request)
-        return _response(self._signalling.reoffer(ask, request.path_params["id"]))
+        return response_of(self._signalling.reoffer(ask, request.path_params["id"]))
 
     async def patch(self, request: Request) -> Response:
         """Trickle or restart."""
         ask = await self._ask(request)
-        return _response(self._signalling.patch(ask, request.path_params["id"]))
+        return response_of(self._signalling.patch(ask, request.path_params["id"]))
 
     async def delete(self, request: Request) -> Response:
         """Hang up."""
         await self._admit(request)
-        return _response(await self._signalling.hang_up(request.path_params["id"]))
+        return response_of(await self._signalling.hang_up(request.path_params["id"]))
 
     async def stats(self, request: Request) -> Response:
         """Tell what the server saw of the start."""
@@ -188,13 +182,13 @@ class _Routes:
                 headers=(("WWW-Authenticate", "Bearer"),),
             )
 
-    async def _ask(self, request: Request) -> Ask:
-        """Read a request to its end."""
+    async def _ask(self, request: Request, *, form: bool = False) -> Ask:
+        """Read a request to its end, and a form's parts where one may come."""
         await self._admit(request)
         body = await read_body(request, self.config.max_body_bytes, self.config.read_timeout_s)
         content_type = request.headers.get("content-type", "")
         parts: Mapping[str, bytes] | None = None
-        if media_type(content_type) == FORM:
+        if form and media_type(content_type) == FORM:
             parts = parse_form(content_type, body)
         return Ask(
             content_type=content_type,
@@ -216,80 +210,51 @@ class _Routes:
         await self._reception.close()
 
 
-def _resource(path: str, handlers: Mapping[str, Endpoint]) -> Route:
-    """Return the route of one path: each method its handler, 405 with all of them for others."""
+def _resource(
+    path: str, handlers: Mapping[str, Endpoint], told: tuple[str, str] | None = None
+) -> Route:
+    """Return the route of one path: each method its handler, 405 with all of them for others.
+
+    OPTIONS is answered with the methods and the header `told` (RFC 9725 section 4.2).
+    """
     known = dict(handlers)
     if "GET" in known:
         known["HEAD"] = known["GET"]
+    allowed = ", ".join(sorted([*known, "OPTIONS"]))
 
     async def dispatch(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            headers = {"Allow": allowed, **dict([told] if told is not None else [])}
+            return Response(status_code=204, headers=headers)
         handler = known.get(request.method)
         if handler is None:
-            raise _not_served(request.method, ", ".join(sorted(known)))
+            raise _not_served(request.method, allowed)
         return await handler(request)
 
     return Route(path, dispatch, methods=METHODS)
 
 
-class _Guard:
-    """Around everything: foreign pages, preflights, and that nothing of a call is cached."""
-
-    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...]) -> None:
-        self._app = app
-        self._origins = origins
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
-        }
-        extra = cors_headers(headers, self._origins)
-        response: Response | None = None
-        if is_preflight(scope["method"], headers):
-            response = Response(status_code=204, headers=dict(preflight_headers(METHODS[1:])))
-        elif scope["method"] not in _SAFE:
-            try:
-                require_origin(headers, self._origins)
-            except Refusal as refusal:
-                response = _response(refusal.reply())
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                given = message.setdefault("headers", [])
-                names = {name.lower() for name, _ in given}
-                if b"cache-control" not in names:
-                    given.append((b"cache-control", b"no-store"))
-                if b"x-content-type-options" not in names:
-                    given.append((b"x-content-type-options", b"nosniff"))
-                given += [(name.lower().encode(), value.encode("latin-1")) for name, value in extra]
-            await send(message)
-
-        await (response or self._app)(scope, receive, send_guarded)
-
-
-def _response(reply: Reply) -> Response:
-    response = Response(reply.body, status_code=reply.status)
-    if reply.content_type:
-        response.headers["Content-Type"] = reply.content_type
-    for name, value in reply.headers:
-        response.headers.append(name, value)
-    return response
-
-
 async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, Refusal):
         raise error
-    return _response(error.reply())
+    return response_of(error.reply())
 
 
 async def _not_found(request: Request, error: Exception) -> Response:
-    return _response(Refusal(404, "not_found", "there is nothing at this path").reply())
+    where = " or ".join(PATHS.values())
+    message = f"there is nothing at this path: offers are taken at {where}"
+    return response_of(Refusal(404, "not_found", message).reply())
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:
-    return _response(_not_served(request.method, ", ".join(METHODS)).reply())
+    # a path that nobody has is a file's to Starlette, and files are only read
+    if "POST" not in (getattr(error, "headers", None) or {}).get("Allow", ""):
+        return await _not_found(request, error)
+    return response_of(_not_served(request.method, ", ".join(METHODS)).reply())
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return response_of(Refusal(500, "internal_error", "the server has failed").reply())
 
 
 def _not_served(method: str, allowed: str) -> Refusal:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from instant_connect.exchange import Refusal
 from instant_connect.io.body import parse_form
+from instant_connect.offers import parse_dcid, parse_object
 from instant_connect.sdpfrag import MAX_CANDIDATES, parse_sdpfrag
 from warp.sdp import SdpError
 
@@ -37,12 +38,26 @@ def fuzz_form(data: bytes) -> None:
     assert sum(map(len, parts.values())) <= len(data)
 
 
+def fuzz_company(data: bytes) -> None:
+    """Read what comes along with an offer: a number and an object, or refusals of 400."""
+    text = data.decode("utf-8", "replace")
+    for read in (parse_dcid, parse_object):
+        try:
+            read(text)
+        except Refusal as refusal:
+            assert refusal.status == 400
+            assert len(str(refusal)) < 300
+
+
 @given(st.binary(max_size=400))
 @example(b"")
 @example(b"--x\r\n")
+@example(b"7" * 5_000)
+@example(b"[" * 100_000)
 def test_any_bytes(data: bytes) -> None:
     fuzz_sdpfrag(data)
     fuzz_form(data)
+    fuzz_company(data)
 
 
 LINES = st.sampled_from(

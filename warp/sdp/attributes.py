@@ -71,7 +71,7 @@ def _pwd(own: OwnDraft, value: str) -> None:
 
 
 def _ice_options(common: CommonDraft, value: str) -> None:
-    common.ice_options += tuple(value.split())
+    common.ice_options += value.split()
 
 
 def _candidate(own: OwnDraft, value: str) -> None:

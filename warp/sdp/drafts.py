@@ -86,7 +86,7 @@ class CommonDraft:
         self.direction: Direction | None = None
         self.bundle_only = False
         self.setup: Setup | None = None
-        self.ice_options: tuple[str, ...] = ()
+        self.ice_options: list[str] = []
         self.end_of_candidates = False
         self.rtp = RtpDraft()
         self.mapped_port: int | None = None
@@ -100,7 +100,7 @@ class CommonDraft:
         rtp = self.rtp
         return Form(
             kind, protocol, formats, self.mid, self.direction, self.bundle_only, self.setup,
-            self.ice_options, self.end_of_candidates,
+            tuple(self.ice_options), self.end_of_candidates,
             rtp.codecs(formats) if "RTP/" in protocol else (), tuple(rtp.extensions),
             rtp.allow_mixed, rtp.mux, rtp.mux_only, rtp.rsize, rtp.ptime_ms, rtp.maxptime_ms,
             self.mapped_port, self.max_message_size, tuple(self.groups), self.ice_lite,
