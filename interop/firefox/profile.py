@@ -41,6 +41,8 @@ _QUIET: dict[str, Preference] = {
 _CALLS: dict[str, Preference] = {
     # a microphone without hardware and without a question; its sound is a tone of 1 kHz
     "media.navigator.streams.fake": True,
+    # a loudspeaker without hardware: where there is none, Web Audio waits for it forever
+    "media.cubeb.force_mock_context": True,
     # allowed, rather than unasked: only a page with the permission may use more than the address
     # of the default route, and so loopback (RFC 8828 section 5.2)
     "permissions.default.microphone": 1,

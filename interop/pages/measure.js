@@ -51,6 +51,8 @@ async function reachable(pc) {
 // wall time of the offer.
 export async function start(url, { timeoutMs = 15000, listens = true } = {}) {
   const { pc, channel, end } = await prepare();
+  // a page that somebody uses has been there for a moment
+  await new Promise((resolve) => setTimeout(resolve, 200));
   const wanted = ["answered", "connected", "open", ...(listens ? ["audible"] : [])];
   const times = {};
   let sent, finish, timer;
