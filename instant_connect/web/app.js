@@ -20,6 +20,7 @@ const STATES = {
   interrupted: ["Connection interrupted", "Looking for another way to the server…"],
   failed: ["Call failed", "You can start again."],
 };
+const DRAW_AFTER_MS = 200; // a start is not held up by its own picture
 const LIVE = ["microphone", "calling", "connected", "interrupted"];
 
 class App {
@@ -31,11 +32,15 @@ class App {
   #clock = null;
   #since = null;
   #ledger = null;
+  #drawing = null;
   #meters = { you: new Meter($("meter-you")), server: new Meter($("meter-server")) };
   #events = new EventLog($("events"), $("event-list"), $("event-count"));
 
   async begin() {
     $("talk").addEventListener("click", (event) => this.#press(event));
+    for (const intent of ["focus", "pointerenter", "touchstart"]) {
+      $("talk").addEventListener(intent, () => this.#prepareSound(), { passive: true });
+    }
     $("mute").addEventListener("click", () => this.#mute($("mute").ariaPressed !== "true"));
     $("volume").addEventListener("input", () => this.#setVolume());
     // iOS plays at the device's volume only
@@ -57,13 +62,19 @@ class App {
     else this.#start(event.timeStamp || performance.now());
   }
 
+  #prepareSound() {
+    this.#sound ??= openSound();
+  }
+
   async #start(clicked) {
+    this.#prepareSound();
+    this.#sound?.resume().catch(() => null);
     const call = new Call(await this.#config);
     this.#call = call;
     this.#events.clear();
     this.#since = null;
     call.addEventListener("change", () => this.#follow(call));
-    call.addEventListener("mark", () => this.#showLedger(call));
+    call.addEventListener("mark", () => this.#drawSoon(call));
     call.addEventListener("streams", () => this.#listen(call));
     call.addEventListener("message", ({ detail }) => this.#events.add(detail));
     call.addEventListener("notice", ({ detail }) => this.#showFailure(detail));
@@ -108,8 +119,7 @@ class App {
     for (const meter of Object.values(this.#meters)) meter.stop();
     for (const ear of this.#ears) ear.close();
     this.#ears = [];
-    this.#sound?.close();
-    this.#sound = null;
+    this.#sound?.suspend().catch(() => null);
     $("remote").srcObject = null;
     this.#mute(false);
     this.#showSupport(call);
@@ -126,7 +136,6 @@ class App {
   }
 
   #listen(call) {
-    this.#sound ??= openSound();
     if (call.remote && $("remote").srcObject !== call.remote) {
       $("remote").srcObject = call.remote;
       // a browser that refuses to play has shown its own sign beside the address
@@ -166,8 +175,14 @@ class App {
     $("failure-detail").textContent = failure.detail;
   }
 
+  #drawSoon(call) {
+    clearTimeout(this.#drawing);
+    this.#drawing = setTimeout(() => this.#showLedger(call), DRAW_AFTER_MS);
+  }
+
   #showLedger(call) {
-    if (!("dtls" in call.marks)) return;
+    clearTimeout(this.#drawing);
+    if (call !== this.#call || !("dtls" in call.marks)) return;
     $("ledger").dataset.complete = "false";
     this.#ledger = buildLedger(call.marks, call.facts);
     $("ledger-empty").hidden = true;

@@ -92,7 +92,10 @@ export class Call extends EventTarget {
     this.facts.offer = offer.sdp;
     this.#become("calling");
     this.mark("posted");
-    const { answer, location } = await postOffer(this.#config, offer.sdp, this.#abort.signal);
+    const posted = postOffer(this.#config, offer.sdp, this.#abort.signal);
+    // while the offer travels there is time for whatever a listener does
+    this.#say("streams");
+    const { answer, location } = await posted;
     this.#location = location;
     this.mark("answered");
     this.facts.answer = answer;
@@ -153,18 +156,22 @@ export class Call extends EventTarget {
     this.mark("microphone");
     const [track] = stream.getAudioTracks();
     track.onended = () => this.#say("notice", new CallFailure("microphone-lost"));
-    this.#say("streams");
     return track;
   }
 
   #watch(connection) {
-    const { receiver, sender } = connection.getTransceivers()[0];
-    const dtls = sender.transport;
+    const dtls = connection.getTransceivers()[0].sender.transport;
     const look = () => {
-      if (dtls?.state === "connected") this.mark("dtls");
+      if (dtls?.state === "connected") this.#secured();
     };
     dtls?.addEventListener("statechange", look);
     look();
+  }
+
+  #secured() {
+    if ("dtls" in this.marks) return;
+    this.mark("dtls");
+    const { receiver } = this.#connection.getTransceivers()[0];
     watchFirstPacket(receiver, this.#abort.signal, (at) => this.mark("packet", at));
   }
 
@@ -173,7 +180,7 @@ export class Call extends EventTarget {
       clearTimeout(this.#patience);
       // a browser without RTCDtlsTransport tells only this
       this.mark("ice");
-      this.mark("dtls");
+      this.#secured();
       const settles = this.state === "calling";
       this.#become("connected");
       if (settles) this.#settle();

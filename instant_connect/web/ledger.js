@@ -141,7 +141,7 @@ function figures(here, trip) {
   return found;
 }
 
-const COUNTABLE_MS = 5; // below this, a computer's own delays outweigh the path's
+const COUNTABLE_MS = 10; // below this, a computer's own delays outweigh the path's
 
 /** Whether round trips of this length can be told from the computers' own delays. */
 export function countable(trip) {

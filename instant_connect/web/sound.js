@@ -1,5 +1,5 @@
-// Listens to a stream for the meters and for the first audible sample. One AudioContext a call;
-// nothing here plays: the <audio> element does.
+// Listens to streams for the meters and for the first audible sample. Nothing here plays: the
+// <audio> element does.
 
 const AUDIBLE = 0.01; // peak of a sample (full scale 1): -40 dB, above comfort noise
 const LOOK_EVERY_MS = 10;
@@ -52,12 +52,12 @@ export class Ear {
   }
 }
 
-/** The context of one call, or null where there is no Web Audio: then there are no meters. */
+/**
+ * The context that Ears listen in, or null where there is no Web Audio: then there are no meters.
+ * Opening one takes tens of milliseconds, which is why a page does it before they are counted; it
+ * runs only between `resume` in a person's gesture and `suspend`.
+ */
 export function openSound() {
   const Context = globalThis.AudioContext ?? globalThis.webkitAudioContext;
-  if (!Context) return null;
-  const context = new Context({ latencyHint: "interactive" });
-  // Safari leaves it suspended although a person has just pressed the button
-  if (context.state === "suspended") context.resume().catch(() => null);
-  return context;
+  return Context ? new Context({ latencyHint: "interactive" }) : null;
 }

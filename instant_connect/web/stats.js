@@ -1,7 +1,7 @@
 // What the browser itself measured: W3C's getStats, reduced to what the page shows. Browsers leave
 // out different parts; what is left out is null.
 
-const LOOK_EVERY_MS = 15;
+const LOOK_EVERY_MS = 30;
 const PACKET_MS = 20; // Opus as WebRTC sends it
 
 /** The transport of a connection as it is now. */

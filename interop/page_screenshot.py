@@ -1,0 +1,121 @@
+"""Pictures of our page in a call: `python -m interop.page_screenshot --out FOLDER [--rtt 100]`.
+
+Starts `warp serve` (or, for a distance, the same on a path with a delay), opens the page in a
+Chromium whose microphone hears real speech, presses the button by keyboard, and waits until the
+start is complete. Writes one PNG a look: light, dark, narrow, and the page before and after a call.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import warp_tools.data
+from interop.browser import BrowserError
+from interop.chromium import Chromium, ChromiumConfig, launch
+from interop.voice_page import Look, VoicePage
+from interop.voice_site import voice_site
+
+SPEECH = Path(warp_tools.data.__path__[0]) / "speech.wav"
+LOOKS = {
+    "light": Look(),
+    "dark": Look(dark=True),
+    "narrow": Look(width_px=360, height_px=800),
+    "narrow-dark": Look(width_px=360, height_px=800, dark=True),
+    "calm": Look(calm=True),
+}
+_LISTEN_S = 3.5
+"""How long a call goes on before its picture, so that both meters have something to show."""
+_END_S = 5.0
+
+
+@asynccontextmanager
+async def warp_serve() -> AsyncIterator[str]:
+    """Run `warp serve` on free ports and yield the address of its page."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "warp_tools.main",
+        "serve",
+        "--port",
+        "0",
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        line = (await process.stdout.readline()).decode() if process.stdout else ""
+        found = re.search(r"http://\S+", line)
+        if found is None:
+            raise BrowserError(f"`warp serve` did not start: {line.strip()}")
+        yield f"{found[0]}/"
+    finally:
+        if process.returncode is None:
+            process.terminate()
+        await asyncio.wait_for(process.communicate(), _END_S)
+
+
+@asynccontextmanager
+async def _served(rtt_ms: float) -> AsyncIterator[str]:
+    if not rtt_ms:
+        async with warp_serve() as url:
+            yield url
+    else:
+        async with voice_site(rtt_s=rtt_ms / 1000) as site:
+            yield site.url
+
+
+async def take(browser: Chromium, url: str, folder: Path, *, figures: bool) -> list[Path]:
+    """Make a call a look and write what it looks like; returns the files."""
+    written = []
+
+    async def write(page: VoicePage, name: str) -> None:
+        path = folder / f"page-{name}.png"
+        path.write_bytes(await page.picture())
+        written.append(path)
+
+    for name, look in LOOKS.items():
+        page = await VoicePage.open(browser, url, look)
+        if name == "light":
+            await write(page, "ready")
+        await page.press_button()
+        await page.wait_for_start()
+        await asyncio.sleep(_LISTEN_S)
+        if figures:
+            await page.tab.evaluate("void (document.getElementById('exact').open = true)")
+        await write(page, name)
+        await page.press_button()
+        await page.wait_for_state("ended")
+        if name == "light":
+            await write(page, "ended")
+        if page.tab.errors:
+            raise BrowserError(f"the page reports errors: {page.tab.errors}")
+        await page.tab.close()
+    return written
+
+
+async def run(arguments: argparse.Namespace) -> None:
+    """Do what the command line says."""
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    config = ChromiumConfig(microphone=SPEECH, sped=arguments.warp, snap=arguments.warp)
+    async with launch(config) as browser, _served(arguments.rtt) as url:
+        written = await take(browser, url, arguments.out, figures=arguments.figures)
+    for path in written:
+        print(path)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
+    parser.add_argument("--rtt", type=float, default=0.0, help="round-trip time in ms; 0: none")
+    parser.add_argument("--warp", action="store_true", help="switch SPED and SNAP on")
+    parser.add_argument("--figures", action="store_true", help="open the table of exact figures")
+    asyncio.run(run(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
