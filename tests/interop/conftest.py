@@ -5,10 +5,13 @@ aiortc is kept to loopback, which aioice leaves out of its candidates by itself.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from interop import firefox as firefoxes
+from interop.firefox import FirefoxProcess
 from tests.interop.chromium import Chromiums
 
 
@@ -42,3 +45,18 @@ def chromium(require_peer: Callable[[str], None], chromiums: Chromiums) -> Chrom
     """Ends the test when Chromium is absent; else a call with a configuration returns one."""
     require_peer("chromium")
     return chromiums
+
+
+@pytest.fixture(scope="session")
+def running_firefox() -> Iterator[FirefoxProcess]:
+    """A Firefox that tests share; gone when the last test is over."""
+    with firefoxes.start() as process:
+        yield process
+
+
+@pytest.fixture
+def firefox(require_peer: Callable[[str], None], request: pytest.FixtureRequest) -> FirefoxProcess:
+    """Ends the test when Firefox is absent; else the one that runs."""
+    require_peer(next(filter(shutil.which, firefoxes.BINARIES), firefoxes.BINARIES[0]))
+    process: FirefoxProcess = request.getfixturevalue("running_firefox")
+    return process
