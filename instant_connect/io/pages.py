@@ -6,6 +6,7 @@ with the operator's origin-trial tokens. Called by `asgi`.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from importlib import resources
@@ -43,7 +44,7 @@ SECURITY_HEADERS: Final = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _MAX_DEPTH: Final = 4
 
 
@@ -74,7 +75,10 @@ class Pages:
         names = path.split("/")
         kind = TYPES.get("." + names[-1].rpartition(".")[2])
         if kind is not None and len(names) <= _MAX_DEPTH and all(map(_NAME.fullmatch, names)):
-            found = self._root.joinpath(*names)
-            if found.is_file():
-                return kind, found.read_bytes()
+            place = self._root
+            for name in names:
+                place = place / name
+            # what is not there, or no file, is reported in several ways
+            with contextlib.suppress(OSError):
+                return kind, place.read_bytes()
         raise Refusal(404, "not_found", "there is no such page")
