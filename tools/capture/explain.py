@@ -1,0 +1,282 @@
+"""The story of each start: what was negotiated, where the time went, what WARP would have saved.
+
+    explanation(facts)   one session, for machines (`warp pcap explain --json`); what the capture
+                         does not show is None, and `unknown` says why
+
+Called by the command line and by the view for people, which shows the same facts.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from warp_tools.capture import names
+from warp_tools.capture.facts import Facts
+from warp_tools.capture.findings import findings
+from warp_tools.capture.stages import Stage
+
+WARP_CLIENT, WARP_SERVER, WARP_CHANNEL_SERVER = 1.0, 0.5, 1.5
+"""Round trips of a start with WARP: client's media and channel, server's media, its channel."""
+_NEAR: Final = {"side 0": 0, "side 1": 1}
+
+
+class Spent(NamedTuple):
+    """A part of the start, from the first check to the open channel, and what it was spent on."""
+
+    on: str
+    text: str
+    from_ms: float
+    to_ms: float
+    trips: float | None
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds that it took."""
+        return self.to_ms - self.from_ms
+
+
+class Saved(NamedTuple):
+    """One thing that a start was for, as it was and as it would be with WARP, in round trips."""
+
+    what: str
+    now: float
+    warp: float
+
+    @property
+    def trips(self) -> float:
+        """Round trips that WARP would have saved."""
+        return max(0.0, self.now - self.warp)
+
+
+def spent(facts: Facts) -> list[Spent]:
+    """Return what the DTLS client's start was spent on, in order."""
+    found: list[Spent] = []
+    hello, again = facts.stage("client_hello"), facts.stage("client_hello_again")
+    done = facts.stage("dtls_client")
+    trips = facts.trips
+    if hello is None:
+        return found
+    if facts.session.checks.first is not None:
+        text = _before_hello(facts)
+        found.append(Spent("ice", text, 0.0, hello.own_ms, trips.hello))
+    start = hello
+    if again is not None:
+        wants = {want for _, want in facts.session.handshake.retries}
+        on = "cookie" if wants == {"cookie"} else "hello-retry"
+        text = "the ClientHello once more, with a cookie"
+        if on == "hello-retry":
+            text = "the ClientHello once more, with another key share"
+        found.append(Spent(on, text, hello.own_ms, again.own_ms, float(trips.retries)))
+        start = again
+    if done is not None:
+        before = None if trips.hello is None else trips.hello + trips.retries
+        depth = None if trips.client is None or before is None else trips.client - before
+        text = "the DTLS handshake, until the client was done"
+        found.append(Spent("dtls", text, start.own_ms, done.own_ms, depth))
+        found += _sctp_spent(facts, done)
+    return found
+
+
+def _before_hello(facts: Facts) -> str:
+    hello = facts.start.first_hello
+    if hello is None or not hello.whole.embedded:
+        return "checks, until the ClientHello could leave"
+    if hello.parts > 1:
+        return f"checks that carried the ClientHello in {hello.parts} parts"
+    if facts.trips.hello == 0.0:
+        return "nothing: the first check carried the ClientHello"
+    return "the check of the other side, whose answer carried the ClientHello"
+
+
+def _sctp_spent(facts: Facts, done: Stage) -> list[Spent]:
+    client = facts.start.client
+    if client is None or facts.channel.snap is not False:
+        return []
+    opened = facts.stage(f"sctp_{facts.letter(client)}")
+    if opened is None:
+        return []
+    depth = facts.trips.sctp[client]
+    trips = None if depth is None or facts.trips.client is None else depth - facts.trips.client
+    return [Spent("sctp", "the handshake of SCTP", done.own_ms, opened.own_ms, trips)]
+
+
+def saved(facts: Facts) -> list[Saved]:
+    """Return what WARP would have saved, by messages; empty when that cannot be told."""
+    trips, client = facts.trips, facts.start.client
+    if trips.client is None or trips.server is None or client is None:
+        return []
+    if facts.session.checks.first is None:
+        return []
+    found = [
+        Saved("client can send media", trips.client, WARP_CLIENT),
+        Saved("server can send media", _server_media(facts, trips.server), WARP_SERVER),
+    ]
+    channel = trips.sctp[client], trips.sctp[1 - client]
+    if channel[0] is not None and channel[1] is not None:
+        found.append(Saved("channel open at the client", channel[0], WARP_CLIENT))
+        found.append(Saved("channel open at the server", channel[1], WARP_CHANNEL_SERVER))
+    return found
+
+
+def _server_media(facts: Facts, done: float) -> float:
+    """A server that was seen to send behind its flight needs no client's flight."""
+    media = facts.session.sources.first[facts.start.server or 0]
+    flight = facts.start.client_flight
+    early = media is not None and bool(flight) and not facts.start.is_12
+    if early and media is not None and not facts.vantage.could_follow(media, flight[0]):
+        return facts.trips.flight or done
+    return done
+
+
+def explanation(facts: Facts) -> dict[str, Any]:
+    """Return the explanation of one session for machines."""
+    unknown: dict[str, str] = {}
+    start, session = facts.start, facts.session
+    group = start.group
+    missing = "the start is not in the capture"
+    nothing = missing if start.missing else "no ServerHello was captured"
+    if start.version is None:
+        unknown["dtls_version"] = nothing
+    if group is None:
+        unknown["group"] = unknown["pq"] = nothing
+    version = None if start.version is None else names.version(start.version)
+    hello = session.handshake.server_hello
+    evidence: dict[str, str] = {}
+    found = {
+        "session": session.number,
+        "began": session.span[0] / 1e9,
+        "lasted_ms": round((session.span[1] - session.span[0]) / 1e6, 3),
+        "datagrams": session.datagrams,
+        "parties": {facts.letter(side): _party(facts, side) for side in _a_first(facts)},
+        "dtls_version": version,
+        "group": None if group is None else names.group(group),
+        "pq": None if group is None else group in names.POST_QUANTUM,
+        "suite": None if hello is None else names.suite(hello.suite),
+        "sped": _sped(facts, unknown),
+        "snap": facts.channel.snap,
+        "dcep": facts.channel.dcep,
+        "roles": _roles(facts, unknown),
+        "lite": _lite(facts, unknown),
+        "rtt": _rtt(facts, unknown),
+        "stages": {stage.name: _stage(facts, stage) for stage in facts.stages},
+        "ledger": [
+            {
+                "spent_on": part.on,
+                "text": part.text,
+                "from_ms": round(part.from_ms, 3),
+                "ms": round(part.ms, 3),
+                "round_trips": part.trips,
+            }
+            for part in spent(facts)
+        ],
+        "with_warp": [
+            {"what": s.what, "round_trips": s.now, "with_warp": s.warp, "saved": s.trips}
+            for s in saved(facts)
+        ],
+        "findings": [finding.to_json() for finding in findings(facts)],
+        "evidence": evidence,
+    }
+    for key, value, reason in (
+        ("snap", facts.channel.snap, facts.channel.snap_reason),
+        ("dcep", facts.channel.dcep, facts.channel.dcep_reason),
+    ):
+        (unknown if value is None else evidence)[key] = reason
+    found["unknown"] = unknown
+    return found
+
+
+def _a_first(facts: Facts) -> tuple[int, int]:
+    return (0, 1) if facts.letters[0] == "A" else (1, 0)
+
+
+def _party(facts: Facts, side: int) -> dict[str, Any]:
+    session = facts.session
+    asker = session.checks.askers[side]
+    return {
+        "addresses": [_address(host, port) for host, port in session.addresses[side]],
+        "ufrag": session.ufrags[side],
+        "implementation": "libwebrtc" if asker.google else None,
+        "checks": asker.requests,
+        "rtp_packets": session.sources.packets[side],
+    }
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _sped(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
+    offered: list[int] = facts.offered
+    dialect = facts.dialect(offered[0]) if offered else None
+    if offered and dialect is None:
+        unknown["sped.dialect"] = "nothing seen tells the readings of the draft apart"
+    used = facts.sped_used
+    known = facts.session.checks.first is not None
+    if not known:
+        unknown["sped"] = "no check was captured"
+    elif not offered and (facts.start.missing or facts.session.cut):
+        why = "the checks were cut" if facts.session.cut else "the start is not in the capture"
+        unknown["sped"] = why
+        known, used = False, None
+    return {
+        "offered": [facts.letter(side) for side in offered] if known else None,
+        "dialect": dialect,
+        "used": used if known else None,
+    }
+
+
+def _roles(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
+    controlling, client = facts.controlling, facts.start.client
+    if controlling is None:
+        unknown["roles.controlling"] = (
+            "no check was captured"
+            if facts.session.checks.first is None
+            else "both sides claim the same role, or the checks do not say"
+        )
+    if client is None:
+        unknown["roles.dtls_client"] = "no hello was captured"
+    return {
+        "controlling": None if controlling is None else facts.letter(controlling),
+        "dtls_client": None if client is None else facts.letter(client),
+        "dtls_server": None if client is None else facts.letter(1 - client),
+    }
+
+
+def _lite(facts: Facts, unknown: dict[str, str]) -> dict[str, bool | None]:
+    found: dict[str, bool | None] = {}
+    for side in _a_first(facts):
+        lite, reason = facts.lite(side)
+        letter = facts.letter(side)
+        found[letter] = lite
+        if lite is None:
+            unknown[f"lite.{letter}"] = reason
+    return found
+
+
+def _rtt(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
+    vantage = facts.vantage
+    near = vantage.near
+    if near in _NEAR:
+        near = f"near {facts.letter(_NEAR[near])}"
+    if vantage.reason is not None:
+        unknown["rtt"] = vantage.reason
+    if near is None:
+        unknown["vantage"] = vantage.reason or "nothing tells which side is near"
+    return {
+        "ms": None if vantage.rtt_ns is None else round(vantage.rtt_ns / 1e6, 3),
+        "at_most": vantage.at_most,
+        "from": vantage.source,
+        "countable": vantage.countable,
+        "vantage": near,
+    }
+
+
+def _stage(facts: Facts, stage: Stage) -> dict[str, Any]:
+    return {
+        "at": facts.letter(stage.side),
+        "ms": round(stage.seen_ms, 3),
+        "own_ms": round(stage.own_ms, 3),
+        "rtt": None if stage.rtt is None else round(stage.rtt, 2),
+        "round_trips": stage.trips,
+        "datagram": stage.number,
+    }

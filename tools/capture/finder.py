@@ -1,0 +1,232 @@
+"""Finds the sessions in a stream of datagrams (RFC 7983, RFC 8445 section 7.3).
+
+    finder = Finder()
+    for datagram in reader:
+        finder.receive(datagram)          # returns (session, event) or None: not WebRTC
+    finder.finish()
+    finder.sessions
+
+A check names both ufrags, so every flow on which they meet belongs to one session. A flow
+without checks (they were not captured, or there is no ICE) belongs to the session whose
+ClientHello it repeats, or is one of its own. New ufrags on a known flow begin a new session that
+remembers the one before it (an ICE restart, or a port used again). All tables are bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from typing import Final, NamedTuple
+
+from warp.stun import MessageClass
+from warp_tools.capture.contents import Contents, is_check, read_contents
+from warp_tools.capture.events import Event
+from warp_tools.capture.ip import Address
+from warp_tools.capture.reader import Datagram
+from warp_tools.capture.records import client_random, is_dtls
+from warp_tools.capture.relayed import Relays
+from warp_tools.capture.session import MAX_EVENTS, Session
+
+MAX_SESSIONS: Final = 5_000
+MAX_FLOWS: Final = 20_000
+MAX_CANDIDATES: Final = 2_048
+PROOF_PACKETS: Final = 4
+"""RTP packets of one source in a row that make a flow of media without anything else."""
+
+FlowKey = tuple[Address, Address, str]
+
+
+class Found(NamedTuple):
+    """Where a datagram belongs."""
+
+    session: Session
+    event: Event | None
+    """None when the capture shows the datagram a second time."""
+
+
+class _Flow(NamedTuple):
+    session: Session
+    side_of_first: int
+    """The side that owns the smaller address."""
+    smaller: Address
+
+
+class Finder:
+    """All sessions of a capture."""
+
+    def __init__(self, *, limit: int = MAX_EVENTS, fold: bool = True) -> None:
+        self.sessions: Final[list[Session]] = []
+        self.counts: Counter[str] = Counter()
+        """Datagrams that belong to no session, by what they are."""
+        self.overflow = 0
+        """Sessions beyond the most that are followed."""
+        self._options: Final = (limit, fold)
+        self._flows: OrderedDict[FlowKey, _Flow] = OrderedDict()
+        self._ufrags: dict[frozenset[str], Session] = {}
+        self._randoms: OrderedDict[bytes, Session] = OrderedDict()
+        self._waiting: OrderedDict[FlowKey, list[Datagram]] = OrderedDict()
+        self._relays = Relays()
+
+    def receive(self, datagram: Datagram) -> Found | None:
+        """Take one datagram in; return where it belongs, or None when it is not WebRTC."""
+        contents = read_contents(datagram.payload, datagram.length)
+        if contents.kind == "other" or (contents.stun is not None and not is_check(contents.stun)):
+            inner = self._relays.unwrap(datagram)
+            if inner is not None:
+                datagram = inner
+                contents = read_contents(datagram.payload, datagram.length)
+        flow = self._locate(datagram, contents)
+        if flow is None:
+            self.counts[contents.kind] += 1
+            return None
+        side = flow.side_of_first
+        if datagram.source != flow.smaller:
+            side = 1 - side
+        return Found(flow.session, flow.session.receive(datagram, contents, side))
+
+    def finish(self) -> None:
+        """The capture is over."""
+        for session in self.sessions:
+            session.finish()
+
+    # -- where a datagram belongs -----------------------------------------------------------------
+
+    def _locate(self, datagram: Datagram, contents: Contents) -> _Flow | None:
+        key = _key(datagram)
+        flow = self._flows.get(key)
+        stun = contents.stun
+        if stun is not None:
+            if not is_check(stun):
+                return None
+            if stun.is_request and stun.username is not None:
+                return self._by_ufrags(datagram, stun.username, flow)
+            if flow is None or stun.message_class is MessageClass.REQUEST:
+                return None  # a question to a STUN server, or its answer
+            return flow
+        if contents.dtls is not None:
+            return self._by_hello(datagram, contents, flow)
+        if contents.media is not None:
+            return flow or self._by_media(datagram, contents)
+        return None
+
+    def _by_ufrags(
+        self, datagram: Datagram, names: tuple[str, str], flow: _Flow | None
+    ) -> _Flow | None:
+        """A check: `names` are the receiver's and the sender's ufrag."""
+        receiver, sender = names
+        pair = frozenset(names)
+        session = self._ufrags.get(pair)
+        if session is None and flow is not None and flow.session.ufrags == [None, None]:
+            session = flow.session  # its checks were not captured until now
+        if session is None:
+            session = self._new_session()
+            if session is None:
+                return None
+            session.previous = flow.session if flow is not None else None
+        if session.ufrags == [None, None]:
+            side = self._side(flow, datagram) if flow and flow.session is session else 0
+            session.ufrags[side], session.ufrags[1 - side] = sender, receiver
+            self._ufrags[pair] = session
+        if flow is not None and flow.session is session:
+            return flow
+        side = 0 if session.ufrags[0] == sender else 1
+        return self._add_flow(datagram, session, side)
+
+    def _by_hello(self, datagram: Datagram, contents: Contents, flow: _Flow | None) -> _Flow | None:
+        if contents.dtls is None:
+            return None
+        random = client_random(contents.dtls.records)
+        if flow is not None:
+            known = flow.session.handshake.random
+            if random is None or known is None or random == known:
+                self._remember(random, flow.session)
+                return flow
+            # another handshake on the same flow: another connection
+            session = self._randoms.get(random) or self._new_session()
+            if session is None:
+                return flow
+            session.previous = flow.session
+            self._remember(random, session)
+            return self._add_flow(datagram, session, 0)
+        if not is_dtls(datagram.payload, datagram.length):
+            return None
+        session = self._randoms.get(random) if random is not None else None
+        side = 0
+        if session is not None:
+            side = session.handshake.client or 0
+        session = session or self._new_session()
+        if session is None:
+            return None
+        self._remember(random, session)
+        return self._add_flow(datagram, session, side)
+
+    def _by_media(self, datagram: Datagram, contents: Contents) -> _Flow | None:
+        """Media on a flow of which nothing else was captured: only when it goes on."""
+        media = contents.media
+        if media is None or media.rtcp:
+            return None
+        key = (datagram.source, datagram.destination, datagram.transport)
+        waiting = self._waiting.setdefault(key, [])
+        self._waiting.move_to_end(key)
+        if len(self._waiting) > MAX_CANDIDATES:
+            self._waiting.popitem(last=False)
+        if waiting and not _follows(waiting[-1], datagram):
+            waiting.clear()
+        waiting.append(datagram._replace(payload=datagram.payload[:12]))
+        if len(waiting) < PROOF_PACKETS:
+            return None
+        del self._waiting[key]
+        session = self._new_session()
+        if session is None:
+            return None
+        for earlier in waiting[:-1]:
+            session.receive(earlier, read_contents(earlier.payload, earlier.length), 0)
+            self.counts["rtp"] -= 1
+        return self._add_flow(datagram, session, 0)
+
+    # -- tables -----------------------------------------------------------------------------------
+
+    def _new_session(self) -> Session | None:
+        if len(self.sessions) >= MAX_SESSIONS:
+            self.overflow += 1
+            return None
+        limit, fold = self._options
+        session = Session(len(self.sessions) + 1, limit=limit, fold=fold)
+        self.sessions.append(session)
+        return session
+
+    def _remember(self, random: bytes | None, session: Session) -> None:
+        if random is None:
+            return
+        self._randoms[random] = session
+        if len(self._randoms) > MAX_SESSIONS:
+            self._randoms.popitem(last=False)
+
+    def _add_flow(self, datagram: Datagram, session: Session, side: int) -> _Flow:
+        """Note that `side` of the session owns the datagram's source."""
+        smaller = min(datagram.source, datagram.destination)
+        owner = side if smaller == datagram.source else 1 - side
+        key = _key(datagram)
+        flow = self._flows[key] = _Flow(session, owner, smaller)
+        self._flows.move_to_end(key)
+        if len(self._flows) > MAX_FLOWS:
+            self._flows.popitem(last=False)
+        return flow
+
+    @staticmethod
+    def _side(flow: _Flow, datagram: Datagram) -> int:
+        side = flow.side_of_first
+        return side if datagram.source == flow.smaller else 1 - side
+
+
+def _key(datagram: Datagram) -> FlowKey:
+    source, destination = datagram.source, datagram.destination
+    if destination < source:
+        source, destination = destination, source
+    return source, destination, datagram.transport
+
+
+def _follows(earlier: Datagram, later: Datagram) -> bool:
+    """Tell whether two RTP packets are of one source, one soon after the other."""
+    first, second = earlier.payload, later.payload
+    step = int.from_bytes(second[2:4], "big") - int.from_bytes(first[2:4], "big") & 0xFFFF
+    return first[8:12] == second[8:12] and 0 < step <= 16

@@ -1,0 +1,245 @@
+"""What a start shows, in plain words: the capture, ICE and media (DTLS: `findings_dtls`).
+
+Each function looks at the facts of one session and yields findings. Nothing is said that the
+datagrams do not show; where a cause is an inference, the sentence says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from warp_tools.capture.events import Event, Mark
+from warp_tools.capture.facts import MEDIA_NS, Facts
+from warp_tools.capture.finding import Finding, Weight
+from warp_tools.capture.findings_dtls import dtls_findings
+from warp_tools.capture.findings_sped import sped_findings
+
+LATE_MEDIA_MS: Final = 100.0
+_SHOWN: Final = 8
+
+
+def findings(facts: Facts) -> list[Finding]:
+    """Return everything that is to be said about a session."""
+    found: list[Finding] = []
+    for look in (_capture, _checks, sped_findings, dtls_findings, _sctp, _media, _consent):
+        found += look(facts)
+    return found
+
+
+def _numbers(events: list[Event]) -> tuple[int, ...]:
+    return tuple(event.number for event in events[:_SHOWN])
+
+
+def _capture(facts: Facts) -> Iterator[Finding]:
+    session = facts.session
+    if facts.start.missing and session.previous is not None:
+        yield Finding(
+            id="ice-restart",
+            weight=Weight.NOTE,
+            text=f"New ICE credentials on a flow of session {session.previous.number}, and no new "
+            "DTLS handshake: an ICE restart, DTLS goes on.",
+        )
+    elif facts.start.missing:
+        yield Finding(
+            id="start-missing",
+            weight=Weight.NOTE,
+            text="The capture begins after DTLS was set up: what was negotiated, and how long the "
+            "start took, is not in it.",
+        )
+    if session.cut:
+        yield Finding(
+            id="cut-packets",
+            weight=Weight.NOTE,
+            text=f"{session.cut} of {session.datagrams} datagrams were cut by the capture (snap "
+            "length): what stood behind the cut is unknown. Record with tcpdump -s 0.",
+        )
+    passed = [event for event in session.events if event.again_ns is not None]
+    if passed:
+        transit = min((event.again_ns or 0) - event.time_ns for event in passed) / 1e6
+        yield Finding(
+            id="two-places",
+            weight=Weight.NOTE,
+            text=f"Datagrams were captured at two places of their way, {transit:.1f} ms apart: "
+            "what is sent is timed at the first, what arrives at the second.",
+        )
+    if facts.lost:
+        yield Finding(
+            id="datagram-lost",
+            weight=Weight.FAULT,
+            text=f"{len(facts.lost)} datagrams did not reach the second place.",
+            datagrams=_numbers(facts.lost),
+        )
+
+
+def _checks(facts: Facts) -> Iterator[Finding]:
+    checks = facts.session.checks
+    askers = checks.askers
+    requests = askers[0].requests + askers[1].requests
+    if requests and not (askers[0].answered or askers[1].answered):
+        who = " and ".join(facts.letter(side) for side in (0, 1) if askers[side].requests)
+        lasted = (facts.session.span[1] - facts.session.span[0]) / 1e6
+        refused = any(asker.errors for asker in askers)
+        how = "answered with success" if refused else "answered"
+        yield Finding(
+            id="no-answer",
+            weight=Weight.FAULT,
+            text=f"{who} sent {requests} checks within {lasted:.0f} ms, and none was {how}.",
+        )
+    for side in (0, 1):
+        asker = askers[side]
+        answer, first = asker.first_answer, asker.first
+        if answer is not None and first is not None and answer.request is not first:
+            unanswered = first.marked(Mark.UNANSWERED)
+            wait = (answer.request.time_ns - first.time_ns) / 1e6
+            if unanswered and not facts.start.missing:
+                yield Finding(
+                    id="first-check-lost",
+                    weight=Weight.COST,
+                    text=f"The first check of {facts.letter(side)} got no answer; the one that did "
+                    f"left {wait:.0f} ms later.",
+                    ms=wait,
+                    datagrams=(first.number, answer.request.number),
+                )
+        yield from _errors(facts, side)
+
+
+def _errors(facts: Facts, side: int) -> Iterator[Finding]:
+    asker = facts.session.checks.askers[side]
+    codes = sorted({code for _, code in asker.errors})
+    if 487 in codes or asker.role_changes:
+        yield Finding(
+            id="role-conflict",
+            weight=Weight.NOTE,
+            text=f"{facts.letter(side)} changed its ICE role: both sides had claimed the same one "
+            "(RFC 8445 section 7.3.1.1).",
+            datagrams=_numbers([event for event, code in asker.errors if code == 487]),
+        )
+    others = [code for code in codes if code != 487]
+    if others:
+        events = [event for event, code in asker.errors if code != 487]
+        hint = " (401: ufrag or password do not match)" if 401 in others else ""
+        yield Finding(
+            id="check-refused",
+            weight=Weight.FAULT,
+            text=f"Checks of {facts.letter(side)} were refused with "
+            f"{', '.join(map(str, others))}{hint}.",
+            datagrams=_numbers(events),
+        )
+
+
+def _sctp(facts: Facts) -> Iterator[Finding]:
+    if facts.channel.snap is not False:
+        return
+    took = None
+    begun = min(
+        (stage for stage in facts.stages if stage.name.startswith("sctp_first")),
+        key=lambda stage: stage.own_ms,
+        default=None,
+    )
+    opened = [facts.stage(f"sctp_{letter}") for letter in facts.letters]
+    ends = [stage.own_ms for stage in opened if stage is not None]
+    if begun is not None and ends:
+        took = max(ends) - begun.own_ms
+    yield Finding(
+        id="no-snap",
+        weight=Weight.COST,
+        text="SCTP was set up by its own handshake after DTLS (INIT to COOKIE ACK, two round trips "
+        "for the one who asks). With SNAP the INIT stands in the descriptions.",
+        trips=2.0,
+        ms=took,
+    )
+
+
+def _media(facts: Facts) -> Iterator[Finding]:
+    sources, start = facts.session.sources, facts.start
+    if not facts.start.missing:
+        yield from _early(facts)
+        yield from _late(facts)
+    for side in (0, 1):
+        lost, packets = sources.lost(side), sources.packets[side]
+        if lost:
+            share = 100 * lost / (lost + packets)
+            yield Finding(
+                id="media-lost",
+                weight=Weight.NOTE,
+                text=f"{lost} RTP packets of {facts.letter(side)} are missing in the capture "
+                f"({share:.1f} %).",
+            )
+        long = facts.session.span[1] - facts.session.span[0] > MEDIA_NS
+        if long and packets > 50 and not sources.packets[1 - side] and start.client is not None:
+            yield Finding(
+                id="one-way-media",
+                weight=Weight.NOTE,
+                text=f"Only {facts.letter(side)} sends media.",
+            )
+
+
+def _early(facts: Facts) -> Iterator[Finding]:
+    """Media of the DTLS server before it can have the client's flight; media nobody can read."""
+    start, sources = facts.start, facts.session.sources
+    if start.server is None or start.client is None or start.server_hello is None:
+        return
+    mine = sources.early[start.server]
+    if start.is_12:
+        ready = start.finished12[0]
+        lost = [event for event in mine if ready is not None and event.time_ns < ready.time_ns]
+    else:
+        flight = start.server_flight[-1]
+        lost = [event for event in mine if event.time_ns < flight.time_ns]
+    unready = start.client_flight[0].time_ns if start.client_flight else None
+    theirs = sources.early[start.client]
+    lost += [event for event in theirs if unready is not None and event.time_ns < unready]
+    if lost:
+        yield Finding(
+            id="early-srtp-lost",
+            weight=Weight.FAULT,
+            text=f"{len(lost)} media packets passed before the handshake that makes their keys "
+            "known: the receiver can only drop them (or hold them, if it does).",
+            datagrams=_numbers(lost),
+        )
+    if start.is_12 or not start.client_flight:
+        return
+    first = start.client_flight[0]
+    early = [e for e in mine if e not in lost and not facts.vantage.could_follow(e, first)]
+    if early:
+        yield Finding(
+            id="early-media",
+            weight=Weight.GOOD,
+            text=f"{facts.letter(start.server)} sent media behind its flight, half a round trip "
+            "after the ClientHello: it did not wait for the client's Finished.",
+            datagrams=_numbers(early),
+        )
+
+
+def _late(facts: Facts) -> Iterator[Finding]:
+    for side in (0, 1):
+        role = "dtls_client" if side == facts.start.client else "dtls_server"
+        ready = facts.stage(role)
+        media = facts.stage(f"media_{facts.letter(side)}")
+        if ready is None or media is None:
+            continue
+        wait = media.own_ms - ready.own_ms
+        if wait > LATE_MEDIA_MS:
+            yield Finding(
+                id="media-late",
+                weight=Weight.NOTE,
+                text=f"The first media of {facts.letter(side)} left {wait:.0f} ms after its keys "
+                "were there: the wait is in the application or its devices.",
+                ms=wait,
+                datagrams=(media.number,),
+            )
+
+
+def _consent(facts: Facts) -> Iterator[Finding]:
+    for side in (0, 1):
+        asker = facts.session.checks.askers[side]
+        if asker.lapse_ns is None or asker.answered_ns is None or facts.lite(side)[0]:
+            continue
+        since = (asker.lapse_ns - facts.session.span[0]) / 1e9
+        yield Finding(
+            id="consent-missing",
+            weight=Weight.FAULT,
+            text=f"{facts.letter(side)} was still sending media {since:.0f} s into the capture, "
+            "more than 30 s after its last answered check: consent had expired (RFC 7675).",
+        )

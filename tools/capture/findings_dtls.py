@@ -1,0 +1,348 @@
+"""What a start shows about DTLS: versions, retries, splits, roles, waits, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from warp.dtls.acks import decode_ack
+from warp.dtls.faults import HandshakeFault
+from warp.dtls.hello import DOWNGRADE_SENTINEL
+from warp.dtls.records import ACK, ALERT
+from warp_tools.capture import names
+from warp_tools.capture.events import Event
+from warp_tools.capture.facts import Facts
+from warp_tools.capture.finding import Finding, Weight
+from warp_tools.capture.start import OVERHEAD13
+
+PROMPT_MS: Final = 30.0
+"""An answer that comes this soon after what it answers (and the round trip) is prompt."""
+LATE_MS: Final = 50.0
+TOGETHER_MS: Final = 2.0
+_HEADERS: Final = 25  # of a record and a handshake message
+_SHARE_HEADER: Final = 4
+_SHOWN: Final = 8
+
+
+def dtls_findings(facts: Facts) -> Iterator[Finding]:
+    """Yield what is to be said about DTLS."""
+    yield from _version(facts)
+    yield from _retries(facts)
+    yield from _split(facts)
+    yield from _roles(facts)
+    yield from _late_hello(facts)
+    yield from _waits(facts)
+    yield from _repeats(facts)
+    yield from _failures(facts)
+    yield from _plaintext_acks(facts)
+
+
+def _version(facts: Facts) -> Iterator[Finding]:
+    start = facts.start
+    hello = facts.session.handshake.server_hello
+    if start.version is None or start.version == 0xFEFC or start.server is None or hello is None:
+        return
+    version = names.version(start.version)
+    client, server = facts.letter(start.client), facts.letter(start.server)
+    text = f"DTLS {version} was used, which takes a round trip more than 1.3."
+    if hello.random.endswith(DOWNGRADE_SENTINEL):
+        text += f" {server} can do 1.3 (it says so in its random); {client} did not offer it."
+    elif facts.offers_13() is False:
+        text += f" {client} did not offer 1.3."
+    elif facts.offers_13():
+        text += f" {client} offered 1.3; {server} chose {version}."
+    yield Finding(
+        id="dtls12",
+        weight=Weight.COST,
+        text=text,
+        trips=1.0,
+        ms=facts.vantage.rtt_ns / 1e6 if facts.vantage.countable and facts.vantage.rtt_ns else None,
+    )
+
+
+def _retries(facts: Facts) -> Iterator[Finding]:
+    checks = facts.session.checks
+    proved = any(asker.answered for asker in checks.askers)
+    for event, wants in facts.session.handshake.retries:
+        again = facts.start.hello
+        ms = None
+        if again is not None and again.message_seq:
+            first = facts.stage("client_hello")
+            second = facts.stage("client_hello_again")
+            if first is not None and second is not None:
+                ms = second.own_ms - first.own_ms
+        if "cookie" in wants:
+            yield Finding(
+                id="cookie-under-ice" if proved else "cookie-exchange",
+                weight=Weight.COST,
+                text=f"{facts.letter(event.side)} asked for a cookie before it went on"
+                + (
+                    ": a round trip for nothing, the answered check had proved the address already."
+                    if proved
+                    else ", which takes a round trip. (Under ICE it is not needed.)"
+                ),
+                trips=1.0,
+                ms=ms,
+                datagrams=(event.number,),
+            )
+        if "group" in wants:
+            yield Finding(
+                id="hello-retry",
+                weight=Weight.COST,
+                text=f"{facts.letter(event.side)} asked for a key share of another group "
+                "(HelloRetryRequest): the client had guessed wrong, and a round trip was lost.",
+                trips=1.0,
+                ms=ms,
+                datagrams=(event.number,),
+            )
+
+
+def _split(facts: Facts) -> Iterator[Finding]:
+    hello = facts.start.hello
+    if hello is None or hello.parts < 2:
+        return
+    group = facts.pq_share
+    share = facts.shares().get(group, 0) + _SHARE_HEADER if group is not None else 0
+    small = hello.length - share + _HEADERS <= hello.length / hello.parts + _HEADERS
+    because = group is not None and small
+    text = f"The ClientHello ({hello.length} bytes) takes {hello.parts} datagrams"
+    if group is not None and because:
+        text += f" because of its share for {names.group(group)} ({share - _SHARE_HEADER} bytes)"
+    took = (hello.whole.time_ns - hello.began.time_ns) / 1e6
+    trips = 0.0 if facts.start.ignored else _cost_of_split(facts)
+    if trips:
+        text += "; the rest could only leave when the first part was answered."
+    elif took < TOGETHER_MS:
+        text += "; they left together, so it cost nothing."
+    else:
+        text += f"; the rest left {took:.0f} ms after the first part."
+    cost = bool(trips) or took >= TOGETHER_MS
+    yield Finding(
+        id="clienthello-split-pq" if because else "clienthello-split",
+        weight=Weight.COST if cost else Weight.NOTE,
+        text=text,
+        trips=trips,
+        ms=took if cost else 0.0,
+        datagrams=(hello.began.number, hello.whole.number),
+    )
+
+
+def _cost_of_split(facts: Facts) -> float:
+    """Round trips between the first part of the ClientHello and the last one."""
+    hello, depth = facts.start.hello, facts.trips.hello
+    if hello is None or depth is None or not hello.began.embedded:
+        return 0.0
+    stun = hello.began.contents.stun
+    first = 0.0 if stun is not None and stun.is_request else 0.5
+    asker = facts.session.checks.askers[hello.side]
+    if first == 0.0 and asker.first is not hello.began:
+        return 0.0
+    return max(0.0, depth - first)
+
+
+def _roles(facts: Facts) -> Iterator[Finding]:
+    client, controlling = facts.start.client, facts.controlling
+    if client is None or controlling is None or client == controlling:
+        return
+    sped = facts.sped_used
+    more = (
+        "Had it been passive, the first check of the controlling side could have carried the "
+        "ClientHello."
+        if sped
+        else "With SPED, a passive answer lets the first check carry the ClientHello."
+    )
+    yield Finding(
+        id="answer-active",
+        weight=Weight.NOTE,
+        text=f"{facts.letter(client)}, the controlled side, is DTLS client: what an answer with "
+        f"a=setup:active makes of it (unless the offer came from a lite agent). {more}",
+    )
+
+
+def _late_hello(facts: Facts) -> Iterator[Finding]:
+    """The ClientHello had a way to go, and did not go."""
+    hello, client = facts.start.first_hello, facts.start.client
+    if hello is None or client is None or hello.began.embedded or facts.start.ignored:
+        return
+    answer = facts.session.checks.askers[client].first_answer
+    if answer is None:
+        return
+    way = facts.vantage.ways_ns[client]
+    wait = (hello.began.time_ns - answer.response.last_ns - way) / 1e6
+    if wait > LATE_MS:
+        yield Finding(
+            id="clienthello-late",
+            weight=Weight.COST,
+            text=f"The ClientHello of {facts.letter(client)} left {wait:.0f} ms after its check "
+            "was answered.",
+            ms=wait,
+            datagrams=(answer.response.number, hello.began.number),
+        )
+
+
+def _waits(facts: Facts) -> Iterator[Finding]:
+    start, vantage = facts.start, facts.vantage
+    hello, server = start.hello, start.server_hello
+    if hello is None or server is None:
+        return
+    rounds = start.hello_transmissions()
+    before = [r for r in rounds if r[-1].time_ns <= server.began.time_ns]
+    way = vantage.ways_ns[server.side]
+    gap = (server.began.time_ns - hello.whole.last_ns - way) / 1e6
+    repeated = [r for r in before[1:] if not r[0].embedded]
+    if repeated:
+        last = repeated[-1]
+        prompt = (server.began.time_ns - last[0].last_ns - way) / 1e6 <= PROMPT_MS
+        wait = (last[0].time_ns - rounds[0][-1].time_ns) / 1e6
+        if prompt and wait > PROMPT_MS:
+            yield _timer_wait(facts, "ClientHello", hello.side, wait, last[0])
+            return
+    elif not before and rounds:
+        gap = 0.0
+    yield from _lost_flight(facts, rounds)
+    if gap > LATE_MS:
+        yield _late_flight(facts, gap, server.began)
+
+
+def _timer_wait(facts: Facts, what: str, side: int, wait: float, event: Event) -> Finding:
+    return Finding(
+        id="dtls-timer-wait",
+        weight=Weight.COST,
+        text=f"The {what} of {facts.letter(side)} was answered only after it had been sent again: "
+        f"something was lost, and a timer of {wait:.0f} ms made up for it.",
+        ms=wait,
+        datagrams=(event.number,),
+    )
+
+
+def _lost_flight(facts: Facts, rounds: list[list[Event]]) -> Iterator[Finding]:
+    """The server had answered, yet the client asked again before it could go on."""
+    start = facts.start
+    server, client_flight = start.server_hello, start.client_flight
+    if server is None or not client_flight:
+        return
+    for again in rounds[1:]:
+        event = again[0]
+        if event.embedded or not server.began.time_ns < event.time_ns < client_flight[0].time_ns:
+            continue
+        wait = (event.time_ns - rounds[0][-1].time_ns) / 1e6
+        if wait > PROMPT_MS:
+            yield Finding(
+                id="dtls-timer-wait",
+                weight=Weight.COST,
+                text=f"The flight of {facts.letter(server.side)} did not arrive whole: "
+                f"{facts.letter(1 - server.side)} sent its ClientHello again after a timer of "
+                f"{wait:.0f} ms, and the flight came once more.",
+                ms=wait,
+                datagrams=(server.began.number, event.number),
+            )
+            return
+
+
+def _late_flight(facts: Facts, gap: float, event: Event) -> Finding:
+    who = facts.letter(event.side)
+    text = f"The flight of {who} left {gap:.0f} ms after the ClientHello had arrived."
+    answer = facts.session.checks.askers[event.side].first_answer
+    hello = facts.start.hello
+    if answer is not None and hello is not None:
+        waited = hello.whole.last_ns < answer.response.last_ns <= event.time_ns
+        if waited:
+            text += f" It came after a check of {who}'s own was answered (#{answer.response.number}"
+            text += "): it may have waited for that."
+    return Finding(
+        id="server-flight-late",
+        weight=Weight.COST,
+        text=text,
+        ms=gap,
+        datagrams=(event.number,),
+    )
+
+
+def _repeats(facts: Facts) -> Iterator[Finding]:
+    repeats = facts.session.handshake.repeats
+    for side in (0, 1):
+        mine = [event for event in repeats if event.side == side]
+        if mine:
+            yield Finding(
+                id="dtls-retransmission",
+                weight=Weight.NOTE,
+                text=f"{facts.letter(side)} sent parts of its DTLS handshake again, in "
+                f"{len(mine)} datagrams.",
+                datagrams=tuple(event.number for event in mine[:_SHOWN]),
+            )
+
+
+def _failures(facts: Facts) -> Iterator[Finding]:
+    start, shake = facts.start, facts.session.handshake
+    if start.missing or start.client is None:
+        return
+    for clear in shake.clear:
+        if clear.content_type == ALERT and len(clear.body) == 2:
+            yield Finding(
+                id="dtls-alert",
+                weight=Weight.FAULT,
+                text=f"{facts.letter(clear.event.side)} sent an alert in the clear: "
+                f"{names.alert(clear.body[1])}.",
+                datagrams=(clear.event.number,),
+            )
+    if start.server_hello is None and facts.session.handshake.hellos:
+        asked = [event for event, _ in shake.hellos]
+        if not shake.retries and start.hello is not None:
+            lasted = (facts.session.span[1] - start.hello.whole.time_ns) / 1e6
+            answered = any(asker.answered for asker in facts.session.checks.askers)
+            yield Finding(
+                id="dtls-unanswered",
+                weight=Weight.FAULT,
+                text=f"The ClientHello of {facts.letter(start.client)} got no answer within "
+                f"{lasted:.0f} ms" + (", though checks were answered." if answered else "."),
+                datagrams=tuple(dict.fromkeys(event.number for event in asked))[:_SHOWN],
+            )
+        return
+    if not _is_finished(facts):
+        yield _unfinished(facts)
+
+
+def _is_finished(facts: Facts) -> bool:
+    start = facts.start
+    if facts.stage("dtls_client") is not None:
+        return True
+    shake = facts.session.handshake
+    return any(shake.sealed(side) for side in (0, 1)) and bool(start.client_flight)
+
+
+def _unfinished(facts: Facts) -> Finding:
+    start, shake = facts.start, facts.session.handshake
+    text = "The handshake does not end in the capture: the last flight of "
+    text += facts.letter(start.client)
+    text += " was not seen." if not start.client_flight else " was not answered."
+    numbers: tuple[int, ...] = ()
+    alerts = [
+        record.event
+        for side in (0, 1)
+        for record in [*shake.flight(side), *shake.sealed(side)]
+        if start.is_12 is False and record.size - OVERHEAD13 == 2
+    ]
+    if alerts:
+        last = alerts[-1]
+        text += f" {facts.letter(last.side)} sent a record with the size of an alert."
+        numbers = (last.number,)
+    return Finding(id="handshake-unfinished", weight=Weight.FAULT, text=text, datagrams=numbers)
+
+
+def _plaintext_acks(facts: Facts) -> Iterator[Finding]:
+    for clear in facts.session.handshake.clear:
+        if clear.content_type != ACK:
+            continue
+        try:
+            listed = decode_ack(clear.body)
+        except HandshakeFault:
+            continue
+        if any(epoch for epoch, _ in listed):
+            yield Finding(
+                id="plaintext-ack",
+                weight=Weight.FAULT,
+                text=f"{facts.letter(clear.event.side)} acknowledged protected records in an ACK "
+                "without protection (RFC 9147 section 7 asks for an epoch at least as high); "
+                "BoringSSL ends the connection over it.",
+                datagrams=(clear.event.number,),
+            )

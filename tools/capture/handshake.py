@@ -1,0 +1,293 @@
+"""The DTLS of a session as far as it goes without keys: hellos, flights, repeats, data.
+
+An organ of `session`. It is told of every DTLS datagram, direct or carried in a check, and keeps
+what the start needs: which datagram brought which message, and when. Messages are put together
+by the stack's own reassembler; what is encrypted is told apart by epoch, type and size.
+
+    datagram ─▶ same bytes as before? ─▶ COPY
+             ─▶ pieces seen before?   ─▶ AGAIN
+             ─▶ ClientHello, ServerHello ─▶ decoded
+             ─▶ protected records        ─▶ by side and epoch
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from warp.dtls.faults import HandshakeFault
+from warp.dtls.hello import ClientHello, ServerHello, decode_client_hello, decode_server_hello
+from warp.dtls.messages import HandshakeType, decode_server_key_exchange
+from warp.dtls.reassembly import Fragment, HandshakeMessage, Reassembler
+from warp.dtls.records import ACK, ALERT, HANDSHAKE
+from warp.errors import WarpError
+from warp_tools.capture.contents import Dtls
+from warp_tools.capture.events import Event, Mark
+from warp_tools.capture.records import Piece, Record
+
+MAX_REMEMBERED: Final = 64
+MAX_PROTECTED: Final = 96
+MAX_MESSAGES: Final = 64
+MAX_RANGES: Final = 64
+SAME_FLIGHT_NS: Final = 20_000_000
+FLIGHT_BYTES: Final = 130
+"""Smaller protected handshake records may be acknowledgements."""
+
+
+class Said(NamedTuple):
+    """A handshake message in the clear: the datagrams that first began and completed it."""
+
+    side: int
+    kind: int
+    message_seq: int
+    length: int
+    began: Event
+    whole: Event
+    datagrams: int
+
+
+class Sealed(NamedTuple):
+    """A protected record."""
+
+    event: Event
+    epoch: int
+    content_type: int | None
+    size: int
+
+
+class Clear(NamedTuple):
+    """An alert or ACK that was sent without protection."""
+
+    event: Event
+    content_type: int
+    body: bytes
+
+
+class _Voice:
+    """What one side has sent."""
+
+    __slots__ = ("began", "crcs", "ranges", "reassembler", "sealed", "sealed_flight")
+
+    def __init__(self) -> None:
+        self.crcs: OrderedDict[int, int] = OrderedDict()
+        self.reassembler = Reassembler()
+        self.ranges: OrderedDict[int, list[tuple[int, int]]] = OrderedDict()
+        self.began: OrderedDict[int, tuple[Event, int]] = OrderedDict()
+        """By message: its first datagram, and how many it took until it was whole."""
+        self.sealed: list[Sealed] = []
+        self.sealed_flight: list[Sealed] = []
+
+
+class Handshake:
+    """One DTLS connection, seen from the side."""
+
+    def __init__(self) -> None:
+        self._voices: Final = (_Voice(), _Voice())
+        self.client: int | None = None
+        """The side that is DTLS client."""
+        self.random: bytes | None = None
+        self.hellos: list[tuple[Event, Piece]] = []
+        """Datagrams with a part of a ClientHello, in order, repeats included."""
+        self.client_hello: ClientHello | None = None
+        self.server_hello: ServerHello | None = None
+        self.retries: list[tuple[Event, str]] = []
+        """HelloRetryRequest and HelloVerifyRequest: "cookie", "group" or both."""
+        self.said: list[Said] = []
+        self.group12: int | None = None
+        self.clear: list[Clear] = []
+        self.repeats: list[Event] = []
+        self.carried_flight = False
+        """Whether a ServerHello rode in a check."""
+        self.records = 0
+        self.versions: set[int] = set()
+        """Record versions of protected records with a plain header."""
+
+    def flight(self, side: int) -> list[Sealed]:
+        """Return a side's first protected records of the handshake: epoch 2, or 1.2's Finished."""
+        return self._voices[side].sealed_flight
+
+    def sealed(self, side: int) -> list[Sealed]:
+        """Return a side's first other protected records."""
+        return self._voices[side].sealed
+
+    def find(self, side: int, kind: int) -> Said | None:
+        """Return the last message of a kind that a side has sent in the clear."""
+        return next((s for s in reversed(self.said) if (s.side, s.kind) == (side, kind)), None)
+
+    def sender_of(self, crc: int, side: int) -> int | None:
+        """Return the number of the datagram of a side that an acknowledgement means."""
+        return self._voices[side].crcs.get(crc)
+
+    def acknowledges(self, event: Event, crcs: tuple[int, ...]) -> None:
+        """A check of `event.side` acknowledges datagrams of the other side."""
+        for crc in crcs:
+            number = self.sender_of(crc, 1 - event.side)
+            if number is None:
+                event.mark(Mark.UNMATCHED)
+            else:
+                event.mark(Mark.ACKNOWLEDGES, number)
+
+    def receive(self, event: Event, dtls: Dtls) -> None:
+        """Take one DTLS datagram in."""
+        if event.embedded and _has(dtls, HandshakeType.SERVER_HELLO):
+            self.carried_flight = True
+        voice = self._voices[event.side]
+        known = voice.crcs.get(dtls.crc)
+        if known is not None:
+            event.mark(Mark.COPY, known)
+            voice.crcs.move_to_end(dtls.crc)
+            self._note_hello(event, dtls)
+            return
+        voice.crcs[dtls.crc] = event.number
+        if len(voice.crcs) > MAX_REMEMBERED:
+            voice.crcs.popitem(last=False)
+        if self._is_repeat(event, voice, dtls):
+            event.mark(Mark.AGAIN)
+            if len(self.repeats) < MAX_MESSAGES:
+                self.repeats.append(event)
+        self._note_hello(event, dtls)
+        for number in {piece.message_seq for record in dtls.records for piece in record.pieces}:
+            first, count = voice.began.get(number, (event, 0))
+            voice.began[number] = (first, count + 1)
+            if len(voice.began) > MAX_REMEMBERED:
+                voice.began.popitem(last=False)
+        for record in dtls.records:
+            self._record(event, voice, record)
+
+    # -- repeats ----------------------------------------------------------------------------------
+
+    def _note_hello(self, event: Event, dtls: Dtls) -> None:
+        for record in dtls.records:
+            for piece in record.pieces:
+                if piece.kind == HandshakeType.CLIENT_HELLO and len(self.hellos) < MAX_MESSAGES:
+                    self.hellos.append((event, piece._replace(data=b"")))
+
+    @staticmethod
+    def _is_repeat(event: Event, voice: _Voice, dtls: Dtls) -> bool:
+        """Tell whether everything of a handshake in here was sent before, in other records."""
+        seen = new = 0
+        for record in dtls.records:
+            for piece in record.pieces:
+                known = _covered(voice.ranges.setdefault(piece.message_seq, []), piece)
+                seen, new = seen + known, new + (not known)
+            if len(voice.ranges) > MAX_REMEMBERED:
+                voice.ranges.popitem(last=False)
+        if seen or new:
+            return not new
+        flight = [record for record in dtls.records if _in_handshake(record)]
+        if not flight or not voice.sealed_flight:
+            return False
+        if not flight[0].unified:
+            # DTLS 1.2 protects one message, Finished: more than one is the same one again
+            return True
+        # fragments of one flight may be of one size, but they leave together
+        late = event.time_ns - voice.sealed_flight[-1].event.time_ns > SAME_FLIGHT_NS
+        sizes = {sealed.size for sealed in voice.sealed_flight}
+        large = [record.size for record in flight if record.size > FLIGHT_BYTES]
+        return late and bool(large) and sizes.issuperset(large)
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def _record(self, event: Event, voice: _Voice, record: Record) -> None:
+        self.records += 1
+        if record.protected:
+            if not record.unified:
+                self.versions.add(record.version)
+            sealed = Sealed(event, record.epoch, record.content_type, record.size)
+            if _in_handshake(record) and len(voice.sealed_flight) < MAX_PROTECTED:
+                voice.sealed_flight.append(sealed)
+            elif len(voice.sealed) < MAX_PROTECTED:
+                voice.sealed.append(sealed)
+            return
+        if record.content_type in (ALERT, ACK) and len(self.clear) < MAX_MESSAGES:
+            self.clear.append(Clear(event, record.content_type, record.body[:64]))
+        for piece in record.pieces:
+            self._piece(event, voice, piece)
+
+    def _piece(self, event: Event, voice: _Voice, piece: Piece) -> None:
+        if piece.kind == HandshakeType.CLIENT_HELLO:
+            self.client = event.side
+            self.random = self.random or piece.random
+        elif piece.kind in (HandshakeType.SERVER_HELLO, HandshakeType.HELLO_VERIFY_REQUEST):
+            self.client = 1 - event.side if self.client is None else self.client
+        if len(piece.data) < piece.size:
+            return
+        fragment = Fragment(
+            piece.kind, piece.length, piece.message_seq, piece.offset, piece.data, 0
+        )
+        try:
+            voice.reassembler.receive(fragment)
+            while (message := voice.reassembler.pop()) is not None:
+                self._message(event, voice, message)
+        except HandshakeFault:
+            # only a message_seq of 65535 gets here
+            return
+
+    def _message(self, event: Event, voice: _Voice, message: HandshakeMessage) -> None:
+        kind, body = message.message_type, message.body
+        if len(self.said) < MAX_MESSAGES:
+            first, took = voice.began.get(message.message_seq, (event, 1))
+            number = message.message_seq
+            self.said.append(Said(event.side, kind, number, len(body), first, event, took))
+        try:
+            if kind == HandshakeType.CLIENT_HELLO:
+                self.client_hello = decode_client_hello(body)
+            elif kind == HandshakeType.SERVER_HELLO:
+                self._server_hello(event, decode_server_hello(body))
+            elif kind == HandshakeType.HELLO_VERIFY_REQUEST:
+                self.retries.append((event, "cookie"))
+            elif kind == HandshakeType.SERVER_KEY_EXCHANGE:
+                self.group12 = decode_server_key_exchange(body).group
+        except (HandshakeFault, WarpError):
+            # what does not decode stays unknown
+            return
+
+    def _server_hello(self, event: Event, hello: ServerHello) -> None:
+        if not hello.is_retry_request:
+            self.server_hello = hello
+            return
+        wants = []
+        if hello.retry_cookie():
+            wants.append("cookie")
+        if hello.selected_group() is not None:
+            wants.append("group")
+        self.retries.append((event, "+".join(wants) or "nothing"))
+
+    @property
+    def is_12(self) -> bool | None:
+        """Whether this is DTLS 1.2 (or older): None when nothing has shown it."""
+        if self.server_hello is not None:
+            try:
+                return self.server_hello.selected_version() != 0xFEFC
+            except HandshakeFault:
+                return None
+        if self.versions:
+            return True
+        if any(voice.sealed or voice.sealed_flight for voice in self._voices):
+            return False
+        return None
+
+
+def _has(dtls: Dtls, kind: HandshakeType) -> bool:
+    return any(piece.kind == kind for record in dtls.records for piece in record.pieces)
+
+
+def _in_handshake(record: Record) -> bool:
+    """Tell whether a protected record may belong to the handshake."""
+    if record.unified:
+        return record.epoch == 2
+    return record.content_type == HANDSHAKE
+
+
+def _covered(ranges: list[tuple[int, int]], piece: Piece) -> bool:
+    """Tell whether every byte of a piece was seen before; remember them."""
+    start, end = piece.offset, piece.offset + piece.size
+    if any(low <= start and end <= high for low, high in ranges):
+        return True
+    joined = [(low, high) for low, high in ranges if high < start or low > end]
+    for low, high in ranges:
+        if high >= start and low <= end:
+            start, end = min(start, low), max(end, high)
+    joined.append((start, end))
+    ranges[:] = joined[-MAX_RANGES:]
+    return False

@@ -1,0 +1,187 @@
+"""One WebRTC transport as a capture shows it: two sides, their flows, the ladder between them.
+
+Filled by the finder, read by the ladder and by the explanation. What grows with the length of a
+call is counted, not kept: media and data that go on become one line with a number of datagrams.
+
+    datagram ─▶ seen at another place before? ─▶ its event gets a second time
+             ─▶ Event ─┬▶ checks, handshake, sources
+                       └▶ events (the ladder), runs folded
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from warp_tools.capture.checks import Checks
+from warp_tools.capture.contents import Contents, is_check
+from warp_tools.capture.events import Event, Mark
+from warp_tools.capture.handshake import Handshake
+from warp_tools.capture.ip import Address
+from warp_tools.capture.reader import Datagram
+from warp_tools.capture.sources import Sources
+
+MAX_EVENTS: Final = 400
+MAX_COPIES: Final = 64
+MAX_COPIES_MANY: Final = 1024
+MAX_ADDRESSES: Final = 32
+COPY_NS: Final = 5_000_000_000
+_UNFOLDED_MEDIA: Final = 2
+_UNFOLDED_DATA: Final = 24
+
+Flow = tuple[Address, Address, str]
+Place = tuple[Address, Address, str, int]
+
+
+class Session:
+    """Everything between two ICE agents on one transport."""
+
+    def __init__(self, number: int, *, limit: int = MAX_EVENTS, fold: bool = True) -> None:
+        self.number = number
+        self.ufrags: list[str | None] = [None, None]
+        self.addresses: Final[tuple[list[Address], list[Address]]] = ([], [])
+        self.events: Final[list[Event]] = []
+        self.checks = Checks()
+        self.handshake = Handshake()
+        self.sources = Sources()
+        self.places: Final[set[Place]] = set()
+        self.datagrams = 0
+        self.cut = 0
+        """Datagrams that the capture cut."""
+        self.span: list[int] = []
+        """Time of the first and of the last datagram."""
+        self.previous: Session | None = None
+        """The session that used this flow before, with other ICE credentials."""
+        self.dropped = 0
+        """Lines that the ladder has no room for."""
+        self._limit: Final = limit
+        self._fold = _Fold() if fold else None
+        self._copies: OrderedDict[int, tuple[Event, Place]] = OrderedDict()
+
+    def receive(self, datagram: Datagram, contents: Contents, side: int) -> Event | None:
+        """Take one datagram of `side` in; return its event, or None when it was a second sight."""
+        self.datagrams += 1
+        self.cut += datagram.cut
+        time_ns = datagram.time_ns
+        self.span = [self.span[0], time_ns] if self.span else [time_ns, time_ns]
+        place = (
+            datagram.source,
+            datagram.destination,
+            datagram.transport,
+            datagram.interface,
+        )
+        if place not in self.places:
+            self._add_place(place, side)
+        event = Event(
+            datagram.number, time_ns, side, place[:3], datagram.length, contents, datagram.cut
+        )
+        if not datagram.cut and self._is_second_sight(datagram, event, place):
+            return None
+        self._tell(event)
+        self._append(event)
+        return event
+
+    def _add_place(self, place: Place, side: int) -> None:
+        if len(self.places) < MAX_ADDRESSES:
+            self.places.add(place)
+        for address, owner in ((place[0], side), (place[1], 1 - side)):
+            known = self.addresses[owner]
+            if address not in known and len(known) < MAX_ADDRESSES:
+                known.append(address)
+
+    def _is_second_sight(self, datagram: Datagram, event: Event, place: Place) -> bool:
+        """Tell whether this datagram was seen before, on another flow or interface."""
+        key = hash(datagram.payload)
+        known = self._copies.get(key)
+        if known is not None and known[0].side == event.side:
+            first, where = known
+            if where != place and event.time_ns - first.time_ns < COPY_NS:
+                first.again_ns = max(event.time_ns, first.again_ns or 0)
+                return True
+            if where == place:
+                event.mark(Mark.DUPLICATE, first.number)
+        self._copies[key] = (event, place)
+        if len(self._copies) > (MAX_COPIES if len(self.places) <= 2 else MAX_COPIES_MANY):
+            self._copies.popitem(last=False)
+        return False
+
+    def _tell(self, event: Event) -> None:
+        stun, dtls, media = event.contents.stun, event.contents.dtls, event.contents.media
+        if media is not None:
+            self.sources.receive(event, media)
+            self.checks.sent(event)
+        if stun is not None and is_check(stun):
+            self.checks.receive(event, stun)
+        if dtls is not None:
+            self.handshake.receive(event, dtls)
+            lean = dtls._replace(records=tuple(record.lean() for record in dtls.records))
+            event.contents = event.contents._replace(dtls=lean)
+        if stun is not None and stun.acks:
+            self.handshake.acknowledges(event, stun.acks)
+
+    def _append(self, event: Event) -> None:
+        if self._fold is not None and self._fold.takes(event):
+            return
+        if len(self.events) < self._limit:
+            self.events.append(event)
+        else:
+            self.dropped += 1
+
+    def finish(self) -> None:
+        """The capture is over: mark what never arrived and what was never answered."""
+        self._copies.clear()
+        self.checks.finish()
+        self._mark_lost()
+
+    def _mark_lost(self) -> None:
+        """Mark what was seen near its sender and not at the other place, though later ones were."""
+        for side in (0, 1):
+            sent = [event for event in self.events if event.side == side]
+            passed = [event for event in sent if event.again_ns is not None]
+            if not passed:
+                continue
+            near = {(event.source, event.destination) for event in passed}
+            transit = max((event.again_ns or 0) - event.time_ns for event in passed)
+            end = min(self.span[1] - 2 * transit, passed[-1].time_ns)
+            for event in sent:
+                here = (event.source, event.destination) in near
+                if event.again_ns is None and event.count == 1 and here and event.time_ns < end:
+                    event.mark(Mark.LOST)
+
+
+class _Fold:
+    """Turns what goes on and on into one line."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, str], int] = {}
+        self._runs: dict[tuple[int, str], Event] = {}
+
+    def takes(self, event: Event) -> bool:
+        """Tell whether the event went into a line that exists already."""
+        kind = event.contents.kind
+        key = (event.side, kind)
+        if not self._folds(event, key):
+            self._runs.clear()
+            return False
+        run = self._runs.get(key)
+        if run is None:
+            self._runs[key] = event
+            return False
+        run.count += 1
+        run.until_ns = event.time_ns
+        run.size += event.size
+        return True
+
+    def _folds(self, event: Event, key: tuple[int, str]) -> bool:
+        contents = event.contents
+        if event.marks or contents.stun is not None:
+            return False
+        if contents.dtls is not None:
+            in_handshake = any(
+                not record.protected or (record.unified and record.epoch == 2)
+                for record in contents.dtls.records
+            )
+            if in_handshake or contents.dtls.fault is not None:
+                return False
+        seen = self._seen[key] = self._seen.get(key, 0) + 1
+        return seen > (_UNFOLDED_DATA if contents.dtls is not None else _UNFOLDED_MEDIA)
