@@ -131,27 +131,15 @@ def _server_media(facts: Facts, done: float) -> float:
 def explanation(facts: Facts) -> dict[str, Any]:
     """Return the explanation of one session for machines."""
     unknown: dict[str, str] = {}
-    start, session = facts.start, facts.session
-    group = start.group
-    missing = "the start is not in the capture"
-    nothing = missing if start.missing else "no ServerHello was captured"
-    if start.version is None:
-        unknown["dtls_version"] = nothing
-    if group is None:
-        unknown["group"] = unknown["pq"] = nothing
-    version = None if start.version is None else names.version(start.version)
-    hello = session.handshake.server_hello
     evidence: dict[str, str] = {}
+    session = facts.session
     found = {
         "session": session.number,
         "began": session.span[0] / 1e9,
         "lasted_ms": round((session.span[1] - session.span[0]) / 1e6, 3),
         "datagrams": session.datagrams,
         "parties": {facts.letter(side): _party(facts, side) for side in _a_first(facts)},
-        "dtls_version": version,
-        "group": None if group is None else names.group(group),
-        "pq": None if group is None else group in names.POST_QUANTUM,
-        "suite": None if hello is None else names.suite(hello.suite),
+        **_negotiated(facts, unknown),
         "sped": _sped(facts, unknown),
         "snap": facts.channel.snap,
         "dcep": facts.channel.dcep,
@@ -174,15 +162,30 @@ def explanation(facts: Facts) -> dict[str, Any]:
             for s in saved(facts)
         ],
         "findings": [finding.to_json() for finding in findings(facts)],
-        "evidence": evidence,
     }
     for key, value, reason in (
         ("snap", facts.channel.snap, facts.channel.snap_reason),
         ("dcep", facts.channel.dcep, facts.channel.dcep_reason),
     ):
         (unknown if value is None else evidence)[key] = reason
-    found["unknown"] = unknown
-    return found
+    return {**found, "evidence": evidence, "unknown": unknown}
+
+
+def _negotiated(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
+    start = facts.start
+    version, group = start.version, start.group
+    nothing = "the start is not in the capture" if start.missing else "no ServerHello was captured"
+    if version is None:
+        unknown["dtls_version"] = nothing
+    if group is None:
+        unknown["group"] = unknown["pq"] = nothing
+    hello = facts.session.handshake.server_hello
+    return {
+        "dtls_version": None if version is None else names.version(version),
+        "group": None if group is None else names.group(group),
+        "pq": None if group is None else group in names.POST_QUANTUM,
+        "suite": None if hello is None else names.suite(hello.suite),
+    }
 
 
 def _a_first(facts: Facts) -> tuple[int, int]:

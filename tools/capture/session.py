@@ -10,7 +10,7 @@ call is counted, not kept: media and data that go on become one line with a numb
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from typing import Final
 
 from warp_tools.capture.checks import Checks
@@ -45,23 +45,19 @@ class Session:
         self.handshake = Handshake()
         self.sources = Sources()
         self.places: Final[set[Place]] = set()
-        self.datagrams = 0
-        self.cut = 0
-        """Datagrams that the capture cut."""
+        self.counts: Final[Counter[str]] = Counter()
         self.span: list[int] = []
         """Time of the first and of the last datagram."""
         self.previous: Session | None = None
         """The session that used this flow before, with other ICE credentials."""
-        self.dropped = 0
-        """Lines that the ladder has no room for."""
         self._limit: Final = limit
         self._fold = _Fold() if fold else None
         self._copies: OrderedDict[int, tuple[Event, Place]] = OrderedDict()
 
     def receive(self, datagram: Datagram, contents: Contents, side: int) -> Event | None:
         """Take one datagram of `side` in; return its event, or None when it was a second sight."""
-        self.datagrams += 1
-        self.cut += datagram.cut
+        self.counts["datagrams"] += 1
+        self.counts["cut"] += datagram.cut
         time_ns = datagram.time_ns
         self.span = [self.span[0], time_ns] if self.span else [time_ns, time_ns]
         place = (
@@ -125,7 +121,22 @@ class Session:
         if len(self.events) < self._limit:
             self.events.append(event)
         else:
-            self.dropped += 1
+            self.counts["dropped"] += 1
+
+    @property
+    def datagrams(self) -> int:
+        """Datagrams of this session, second sights included."""
+        return self.counts["datagrams"]
+
+    @property
+    def cut(self) -> int:
+        """Datagrams of which the capture kept only the beginning."""
+        return self.counts["cut"]
+
+    @property
+    def dropped(self) -> int:
+        """Lines that the ladder has no room for."""
+        return self.counts["dropped"]
 
     def finish(self) -> None:
         """The capture is over: mark what never arrived and what was never answered."""
