@@ -58,6 +58,8 @@ class App {
   }
 
   #press(event) {
+    // the second click of a double one would take the first one back
+    if (event.detail > 1) return;
     if (this.#call && LIVE.includes(this.#call.state)) this.#call.end();
     else this.#start(event.timeStamp || performance.now());
   }
@@ -66,10 +68,10 @@ class App {
     this.#sound ??= openSound();
   }
 
-  async #start(clicked) {
+  #start(clicked) {
     this.#prepareSound();
     this.#sound?.resume().catch(() => null);
-    const call = new Call(await this.#config);
+    const call = new Call(this.#config);
     this.#call = call;
     this.#events.clear();
     this.#since = null;
@@ -85,7 +87,7 @@ class App {
     // the last start's figures stay, dimmed, until there are new ones
     $("ledger").dataset.complete = "stale";
     this.#showFailure(null);
-    await call.start(clicked);
+    call.start(clicked);
   }
 
   #follow(call) {

@@ -50,6 +50,7 @@ export class Call extends EventTarget {
   #patience = null;
   #settled = false;
 
+  /** `config` is what readConfig promises. */
   constructor(config) {
     super();
     this.#config = config;
@@ -83,7 +84,9 @@ export class Call extends EventTarget {
   }
 
   async #start() {
-    const connection = this.#open();
+    const config = await this.#config;
+    this.#abort.signal.throwIfAborted();
+    const connection = this.#open(config);
     const [track, offer] = await Promise.all([this.#openMicrophone(), connection.createOffer()]);
     this.#abort.signal.throwIfAborted();
     await connection.getTransceivers()[0].sender.replaceTrack(track);
@@ -92,7 +95,7 @@ export class Call extends EventTarget {
     this.facts.offer = offer.sdp;
     this.#become("calling");
     this.mark("posted");
-    const posted = postOffer(this.#config, offer.sdp, this.#abort.signal);
+    const posted = postOffer(config, offer.sdp, this.#abort.signal);
     // while the offer travels there is time for whatever a listener does
     this.#say("streams");
     const { answer, location } = await posted;
@@ -112,17 +115,17 @@ export class Call extends EventTarget {
     if (!this.#abort.signal.aborted) this.#watch(connection);
   }
 
-  #open() {
+  #open(config) {
     if (!globalThis.RTCPeerConnection) throw new CallFailure("no-webrtc");
     const connection = new RTCPeerConnection({
       bundlePolicy: "max-bundle",
-      iceServers: this.#config.iceServers,
+      iceServers: config.iceServers,
     });
     this.#connection = connection;
     connection.addTransceiver("audio", { direction: "sendrecv" });
     this.#channel = connection.createDataChannel(CHANNEL, {
       negotiated: true,
-      id: this.#config.dcid,
+      id: config.dcid,
     });
     this.#channel.onopen = () => this.mark("channel");
     this.#channel.onclose = () => this.#end({ why: "there", failure: null });
@@ -186,8 +189,11 @@ export class Call extends EventTarget {
       if (settles) this.#settle();
     } else if (state === "disconnected") {
       if (this.state === "connected") this.#recover();
-    } else if (state === "failed" && this.state === "calling") {
-      this.#fail("no-path");
+    } else if (state === "failed") {
+      if (this.state === "calling") this.#fail("no-path");
+      if (this.state === "connected") this.#recover();
+    } else if (state === "closed") {
+      this.#end({ why: "there", failure: null });
     }
   }
 

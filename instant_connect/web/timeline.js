@@ -12,6 +12,7 @@ const VALUE_WIDTH = 64;
 const AXIS = 28;
 const MIN_TRIP_PX = 16;
 const TRIP_LABEL_PX = 48;
+const HALF_LABEL_PX = 16;
 const STEPS = [1, 2, 5];
 
 const GROUPS = {
@@ -78,13 +79,14 @@ function drawAxis(svg, ledger, frame) {
       line(svg, "trip", x, 0, x, frame.bottom + AXIS - 8);
       if (x - labelled < TRIP_LABEL_PX) continue;
       labelled = x;
-      text(svg, "axis-text", x, frame.bottom + AXIS + 6, n === 0 ? "offer" : `${n} RTT`, "middle");
+      const anchor = x < HALF_LABEL_PX ? "start" : "middle";
+      text(svg, "axis-text", x, frame.bottom + AXIS + 6, n === 0 ? "offer" : `${n} RTT`, anchor);
     }
   }
   line(svg, "row-rule", 0, frame.bottom, frame.width, frame.bottom);
   const step = niceStep((ledger.end - ledger.zero) / ((frame.right - frame.left) / 72));
   for (let at = Math.ceil(ledger.zero / step) * step; at <= ledger.end; at += step) {
-    const anchor = at === 0 && frame.narrow ? "start" : "middle";
+    const anchor = frame.x(at) < HALF_LABEL_PX ? "start" : "middle";
     text(svg, "axis-text", frame.x(at), frame.bottom + 16, at === 0 ? "0 ms" : number(at), anchor);
   }
 }
