@@ -95,13 +95,12 @@ class Media:
             sends, receives = section.direction.sends, section.direction.receives
             opus = section.send_codec("opus", 48_000)
             if sends and opus is not None and mid not in self._senders:
-                self._senders[mid] = session.add_sender(
-                    _sender_config(mid, opus, session.config.extensions),
-                    ssrc=None if self._senders else self._ssrc,
-                )
+                config = _sender_config(mid, opus, session.config.extensions)
+                self._senders[mid] = self._sender(session, config, agreed)
             if receives and mid not in self._receivers:
-                config = _receiver_config(mid, section.receive_codecs)
-                self._receivers[mid] = session.add_receiver(config)
+                self._receivers[mid] = session.add_receiver(
+                    _receiver_config(mid, section.receive_codecs)
+                )
         for mid in [
             m for m in self._receivers if m not in agreed or not agreed[m].direction.receives
         ]:
@@ -112,6 +111,20 @@ class Media:
         self.sender = next(
             (s for m, s in self._senders.items() if m in agreed and agreed[m].direction.sends), None
         )
+
+    def _sender(
+        self, session: RtpSession, config: SenderConfig, agreed: Mapping[str, AudioParameters]
+    ) -> AudioSender:
+        """Return what speaks in a new section.
+
+        It takes over the source of a section that has gone, which our descriptions announce.
+        """
+        gone = next((mid for mid in self._senders if mid not in agreed), None)
+        if gone is None:
+            return session.add_sender(config, ssrc=None if self._senders else self._ssrc)
+        sender = self._senders.pop(gone)
+        sender.move(config)
+        return sender
 
     def _make_session(self, first: AudioParameters) -> RtpSession:
         return RtpSession(

@@ -215,6 +215,12 @@ class AudioSender:
         self._report = None
         self._prepare(self.config.mid)
 
+    def move(self, config: SenderConfig) -> None:
+        """Go on in another section: the same source and numbers, and the mid is told anew."""
+        self.config = config
+        self._report = None
+        self._prepare(config.mid)
+
     def receive_report(self, block: ReportBlock, wall_time_s: float) -> float | None:
         """Take in what the peer says of our stream; return the round trip if it tells one.
 

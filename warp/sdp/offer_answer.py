@@ -192,7 +192,26 @@ def _place(
             places.append(item)
         else:
             places[index] = item
+    return _keep_listening(places, before)
+
+
+def _keep_listening(
+    places: list[LocalMedia | None], before: Sequence[MediaDescription]
+) -> list[LocalMedia | None]:
+    """Keep the sections in which only the peer speaks, as long as there is audio at all."""
+    audio = next((item for item in places if isinstance(item, LocalAudio)), None)
+    if audio is None:
+        return places
+    for index, old in enumerate(before):
+        live = places[index] is None and not old.rejected and old.kind == "audio"
+        if live and old.direction is Direction.RECVONLY:
+            places[index] = _listener(audio)._replace(mid=old.mid)
     return places
+
+
+def _listener(item: LocalAudio) -> LocalAudio:
+    """Return what hears the peer in another section than the one we speak in."""
+    return item._replace(mid=None, direction=Direction.RECVONLY, ssrc=None)
 
 
 def _continues(item: LocalMedia, old: MediaDescription, named: set[str | None]) -> bool:
@@ -223,6 +242,10 @@ def _choose(offer: SessionDescription, local: LocalDescriptionState) -> list[Loc
             continue
         require_transport(offer, section)
         left.remove(item)
+        if isinstance(item, LocalAudio) and item.direction.receives and not section.direction.sends:
+            # a browser that takes its track away and adds one speaks in a section of its own, and
+            # listens in the old one (RFC 9429 section 5.2.2)
+            left.append(_listener(item))
         group = group or offer.bundle_of(section.mid)
         chosen.append(item)
     return chosen

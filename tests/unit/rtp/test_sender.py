@@ -87,6 +87,18 @@ def test_the_mid_is_left_out_once_the_peer_reports() -> None:
     assert parse_rtp(s.packetize(b"", 0, 0.0)).extension_profile is None
 
 
+def test_a_source_goes_on_in_another_section() -> None:
+    s = sender(mid="0", extensions=IDS, payload_type=111)
+    before = parse_rtp(s.packetize(b"a", 0, 0.0))
+    s.receive_report(ReportBlock(s.ssrc, 0, 0, 0, 0), 0.0)
+    s.move(SenderConfig(mid="2", extensions=IDS, payload_type=96))
+    after = parse_rtp(s.packetize(b"b", 960, 0.02))
+    assert (after.ssrc, after.payload_type) == (before.ssrc, 96)
+    assert (after.sequence - before.sequence) & 0xFFFF == 1
+    assert after.timestamp - before.timestamp & 0xFFFFFFFF == 960
+    assert parse_extensions(IDS, after.extension_profile, after.extension).mid == "2"
+
+
 def test_payloads_are_bounded() -> None:
     s = sender(max_payload_bytes=100)
     s.packetize(bytes(100), 0, 0.0)

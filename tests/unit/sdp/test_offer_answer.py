@@ -246,6 +246,48 @@ def test_second_audio_takes_the_second_local_one() -> None:
     assert [m.rejected for m in only_one.media] == [False, False, True]
 
 
+RECVONLY, SENDONLY = "a=recvonly\r\n", "a=sendonly\r\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "answered"),
+    [
+        (RECVONLY, "", [Direction.SENDONLY, Direction.RECVONLY]),
+        (RECVONLY, SENDONLY, [Direction.SENDONLY, Direction.RECVONLY]),
+        (RECVONLY, RECVONLY, [Direction.SENDONLY, Direction.INACTIVE]),
+        ("a=inactive\r\n", "", [Direction.INACTIVE, Direction.RECVONLY]),
+        ("", "", [Direction.SENDRECV, None]),
+        (SENDONLY, "", [Direction.RECVONLY, None]),
+    ],
+)
+def test_a_peer_that_listens_in_one_section_may_speak_in_another(
+    first: str, second: str, answered: list[Direction | None]
+) -> None:
+    other = GOOD_AUDIO.replace("a=mid:0", "a=mid:2")
+    offer = offer_text(
+        GOOD_AUDIO + first, GOOD_DATA, other + second, session="a=group:BUNDLE 0 1 2\r\n"
+    )
+    answer = create_answer(offer, local())
+    audio = [m for m in answer.media if m.kind == "audio"]
+    assert [None if m.rejected else m.direction for m in audio] == answered
+    # our own voice has one source, in one place
+    speaks = answered[0] is not None and answered[0].sends
+    assert [len(m.sources) for m in audio] == [1 if speaks else 0, 0]
+
+
+def test_an_offer_of_ours_keeps_the_section_that_the_peer_speaks_in() -> None:
+    other = GOOD_AUDIO.replace("a=mid:0", "a=mid:2")
+    offer = offer_text(GOOD_AUDIO + RECVONLY, GOOD_DATA, other, session="a=group:BUNDLE 0 1 2\r\n")
+    first = create_answer(offer, local())
+    again = create_offer(local(), previous=first)
+    assert [(m.mid, m.direction, m.rejected) for m in again.media if m.kind == "audio"] == [
+        ("0", Direction.SENDRECV, False),
+        ("2", Direction.RECVONLY, False),
+    ]
+    without = create_offer(local(media=(LocalData(mid="1"),)), previous=first)
+    assert [m.rejected for m in without.media] == [True, False, True]
+
+
 def test_a_local_mid_finds_its_section() -> None:
     second = GOOD_AUDIO.replace("a=mid:0", "a=mid:2")
     media = (LocalAudio(mid="2", ssrc=1), LocalData(mid="1"))
