@@ -138,6 +138,10 @@ class PagePeer:
         """Take the last track away that was added."""
         await self._call("removeAudio")
 
+    async def stop_audio(self) -> None:
+        """Give the section up that the last track was sent in."""
+        await self._call("stopAudio")
+
     async def say(self) -> None:
         """Begin to play what it is to play."""
         await self._call("say")

@@ -86,6 +86,13 @@ export async function removeAudio(id) {
   call.pc.removeTrack(call.sent.pop());
 }
 
+// Stop the section that the last track was sent in, for good: the next offer gives it up.
+export async function stopAudio(id) {
+  const call = callOf(id);
+  const sender = call.sent.pop();
+  call.pc.getTransceivers().find((one) => one.sender === sender).stop();
+}
+
 function watch(call, channel) {
   channel.binaryType = "arraybuffer";
   const { label } = channel;
