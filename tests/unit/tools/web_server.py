@@ -30,9 +30,11 @@ async def web_server(app: Any) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def echo_site(**options: Any) -> AsyncIterator[tuple[str, EchoServer]]:
+async def echo_site(
+    server: ServerConfig | None = None, **options: Any
+) -> AsyncIterator[tuple[str, EchoServer]]:
     """The URL and the echoes of what `warp serve` serves."""
-    echoes = await open_echo_server(HOST, 0, ServerConfig(early_data=True))
+    echoes = await open_echo_server(HOST, 0, server or ServerConfig(early_data=True))
     app = signalling_app(echoes.server, accept=echoes.receive_call, **options)
     try:
         async with web_server(app) as url:
