@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from warp_tools.failure import ToolFailure
 
-NEEDED = ("typer", "rich", "numpy", "av")
+NEEDED = ("typer", "rich", "numpy", "av", "starlette", "hypercorn", "python_multipart")
 FAILED, MISSING, INTERRUPTED = 1, 2, 130
 
 

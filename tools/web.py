@@ -10,6 +10,7 @@ import contextlib
 import logging
 import signal
 import socket
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from hypercorn.asyncio import serve
@@ -62,13 +63,36 @@ async def run_web(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) ->
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         # a client that dawdles does not hold up the end
-        await asyncio.wait({serving}, timeout=2 * GRACE_S)
+        with _unreported_cancellations():
+            await asyncio.wait({serving}, timeout=2 * GRACE_S)
     finally:
-        for task in (serving, stopping):
-            task.cancel()
-        await asyncio.gather(serving, stopping, return_exceptions=True)
+        with _unreported_cancellations():
+            for task in (serving, stopping):
+                task.cancel()
+            await asyncio.gather(serving, stopping, return_exceptions=True)
     if not serving.cancelled() and (error := serving.exception()) is not None:
         raise error
+
+
+@contextlib.contextmanager
+def _unreported_cancellations() -> Iterator[None]:
+    """Let nobody hear of connections that are cut off: asyncio's streams call that an error."""
+    loop = asyncio.get_running_loop()
+    before = loop.get_exception_handler()
+
+    def report(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if isinstance(context.get("exception"), asyncio.CancelledError):
+            return
+        if before is not None:
+            before(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(report)
+    try:
+        yield
+    finally:
+        loop.set_exception_handler(before)
 
 
 def listen_for_interruption() -> asyncio.Event:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -99,6 +101,23 @@ def test_ports_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         assert "in use" in line
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--cors-origin", "app.example", "an origin is scheme://host"),
+        ("--cors-origin", "https://app.example/page", "without a path"),
+        ("--advertise", "voice.example", "numeric addresses"),
+        ("--advertise", "0.0.0.0", "numeric addresses"),
+        ("--origin-trial", "not base64!", "base64"),
+        ("--host", "192.0.2.1", "cannot listen on http://192.0.2.1"),
+    ],
+)
+def test_what_no_server_can_be_told(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, says: str
+) -> None:
+    assert says in fails(capsys, "serve", "--port", 0, option, value)
+
+
 @pytest.mark.parametrize("port", [-1, 65536])
 def test_ports_that_do_not_exist(capsys: pytest.CaptureFixture[str], port: int) -> None:
     assert "0-65535" in fails(capsys, "serve", "--port", port)
@@ -111,17 +130,25 @@ def test_an_interrupt_ends_a_server_cleanly() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stderr is not None
-        assert b"echo at http://127.0.0.1:" in server.stdout.readline()
-        server.terminate()
-        assert server.wait(10) == 0
+        server_line = server.stdout.readline().decode()
+        assert server_line.startswith("echo at http://127.0.0.1:")
+        # one who connects and says nothing holds nobody up
+        host, _, port = server_line.split()[2].removeprefix("http://").partition(":")
+        with socket.create_connection((host, int(port))):
+            server.send_signal(signal.SIGINT)
+            assert server.wait(10) == 0
         assert server.stderr.read() == b""
 
 
 @pytest.mark.slow
 def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
     run = [sys.executable, "-u", "-m", "warp_tools.main"]
+    # not on the command line, where every user of the machine can read it
+    environment = {**os.environ, "WARP_TOKEN": "a secret"}
     speech = Path(entry.__file__).parent / "data" / "speech.wav"
-    with subprocess.Popen([*run, "serve", "--port", "0"], stdout=subprocess.PIPE) as server:
+    with subprocess.Popen(
+        [*run, "serve", "--port", "0"], stdout=subprocess.PIPE, env=environment
+    ) as server:
         assert server.stdout is not None
         url = server.stdout.readline().decode().split()[2]
         out = tmp_path / "reply.wav"
@@ -130,7 +157,10 @@ def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
             capture_output=True,
             check=False,
             timeout=60,
+            env=environment,
         )
+        assert "call 1 begins" in server.stdout.readline().decode()
+        assert "call 1 has ended: hung up" in server.stdout.readline().decode()
         server.terminate()
     assert done.stderr == b""
     assert done.returncode == 0
