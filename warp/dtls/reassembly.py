@@ -19,7 +19,7 @@ from warp.dtls.faults import Alert, DtlsRule, misbehaved
 WINDOW: Final = 8  # messages ahead that are kept; beyond they are dropped and not acknowledged
 MAX_MESSAGE: Final = 32 * 1024  # a certificate chain of 16 KiB, and as much again
 MAX_BUFFERED: Final = 64 * 1024  # for all messages together
-MAX_CHUNKS: Final = 64  # separate pieces of one message
+MAX_CHUNKS: Final = 256  # separate pieces of one message: 2-byte fragments of a kilobyte, shuffled
 MAX_MESSAGE_SEQ: Final = 0xFFFF  # never wraps (RFC 9147 section 5.2)
 _SECTION: Final = "RFC 9147 section 5.5"
 
@@ -109,6 +109,11 @@ class _Partial:
         apart.sort()
         self.chunks = apart
 
+    def touches(self, fragment: Fragment) -> bool:
+        """Tell whether the fragment would grow a chunk that is there, or join some."""
+        start, end = fragment.offset, fragment.offset + len(fragment.data)
+        return any(at <= end and start <= at + len(chunk) for at, chunk in self.chunks)
+
     def buffered(self) -> int:
         return sum(len(chunk) for _, chunk in self.chunks)
 
@@ -175,7 +180,7 @@ class Reassembler:
             ahead = fragment.message_seq != self.next_seq
             if ahead and self._buffered() + len(fragment.data) > MAX_BUFFERED - MAX_MESSAGE:
                 return Verdict.REFUSED
-            if len(partial.chunks) >= MAX_CHUNKS:
+            if len(partial.chunks) >= MAX_CHUNKS and not partial.touches(fragment):
                 return Verdict.REFUSED
             partial.store(fragment.offset, fragment.data)
         self._partials[fragment.message_seq] = partial
