@@ -95,11 +95,17 @@ def serve(
     origin_trial: Annotated[
         list[str] | None, typer.Option(help="Origin-trial token to send with the page.")
     ] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
 ) -> None:
     """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
     from warp_tools.serve import ServeConfig
     from warp_tools.serve import serve as run
+    from warp_tools.web import Tls
 
+    if (tls_cert is None) is not (tls_key is None):
+        raise ToolFailure("--tls-cert and --tls-key belong together")
+    tls = Tls(certificate=tls_cert, key=tls_key) if tls_cert and tls_key else None
     config = ServeConfig(
         host=host,
         http_port=port,
@@ -108,6 +114,7 @@ def serve(
         cors_origins=tuple(cors_origin or ()),
         token=token,
         origin_trials=tuple(origin_trial or ()),
+        tls=tls,
     )
     asyncio.run(run(config, typer.echo))
 

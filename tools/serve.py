@@ -17,7 +17,7 @@ from warp.io import Ending, Server, ServerConfig, Session, listen
 from warp_tools.echo import Echo, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
-from warp_tools.web import listen_for_interruption, open_web_port, run_web, web_url
+from warp_tools.web import Tls, listen_for_interruption, open_web_port, run_web, web_url
 
 Say = Callable[[str], object]
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -37,6 +37,7 @@ class ServeConfig:
     token: str = field(default="", repr=False)
     """What callers have to know; empty: nothing."""
     origin_trials: tuple[str, ...] = field(default=(), repr=False)
+    tls: Tls | None = None
 
 
 class EchoServer:
@@ -112,6 +113,8 @@ def bearer(token: str) -> Callable[[HTTPConnection], bool] | None:
 
 async def serve(config: ServeConfig, say: Say) -> None:
     """Serve until interrupted."""
+    if config.tls is not None:
+        config.tls.check()
     try:
         signalling = SignallingConfig(
             cors_origins=config.cors_origins, origin_trials=config.origin_trials
@@ -134,9 +137,10 @@ async def serve(config: ServeConfig, say: Say) -> None:
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
     host, port = _WILDCARDS.get(config.host, config.host), listener.getsockname()[1]
-    say(f"echo at {web_url(host, port)} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
+    url = web_url(host, port, "http" if config.tls is None else "https")
+    say(f"echo at {url} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
     echoes.say = say
     try:
-        await run_web(app, listener, stop)
+        await run_web(app, listener, stop, config.tls)
     finally:
         await echoes.close()

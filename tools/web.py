@@ -10,7 +10,10 @@ import contextlib
 import logging
 import signal
 import socket
+import ssl
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypercorn.asyncio import serve
@@ -43,14 +46,39 @@ def open_web_port(host: str, port: int) -> socket.socket:
         raise ToolFailure(f"cannot listen on {web_url(host, port)}: {reason}") from error
 
 
-def web_url(host: str, port: int) -> str:
+def web_url(host: str, port: int, scheme: str = "http") -> str:
     """Return the address of the root, as a browser takes it."""
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-async def run_web(app: ASGIApp, listener: socket.socket, stop: asyncio.Event) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tls:
+    """Files in PEM that prove to browsers who we are: elsewhere than on localhost, pages need that
+    before they may use the microphone."""
+
+    certificate: Path
+    key: Path
+
+    def check(self) -> None:
+        """Raise ToolFailure, one line, unless the files hold a certificate and its key."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            # a passphrase would be asked for on the terminal
+            context.load_cert_chain(self.certificate, self.key, password="")
+        except OSError as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ToolFailure(
+                f"no certificate and key in {self.certificate} and {self.key}: {reason}"
+            ) from error
+
+
+async def run_web(
+    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, tls: Tls | None = None
+) -> None:
     """Serve until `stop` is set; takes over the socket."""
     config = Config()
+    if tls is not None:
+        config.certfile, config.keyfile = str(tls.certificate), str(tls.key)
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = GRACE_S + 1

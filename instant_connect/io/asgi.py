@@ -225,7 +225,7 @@ def _resource(
     async def dispatch(request: Request) -> Response:
         if request.method == "OPTIONS":
             headers = {"Allow": allowed, **dict([told] if told is not None else [])}
-            return Response(status_code=204, headers=headers)
+            return Response(headers=headers)
         handler = known.get(request.method)
         if handler is None:
             raise _not_served(request.method, allowed)

@@ -109,6 +109,8 @@ def test_ports_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         ("--advertise", "voice.example", "numeric addresses"),
         ("--advertise", "0.0.0.0", "numeric addresses"),
         ("--origin-trial", "not base64!", "base64"),
+        ("--tls-cert", "certificate.pem", "belong together"),
+        ("--tls-key", "key.pem", "belong together"),
         ("--host", "192.0.2.1", "cannot listen on http://192.0.2.1"),
     ],
 )

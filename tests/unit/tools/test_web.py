@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
+import ipaddress
 import socket
+import ssl
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from tests.unit.tools.web_server import HOST, web_server
 from warp_tools.failure import ToolFailure
-from warp_tools.web import open_web_port, web_url
+from warp_tools.web import Tls, open_web_port, web_url
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -47,6 +57,58 @@ def test_addresses_that_are_not_ours(host: str, port: int, says: str) -> None:
     with pytest.raises(ToolFailure, match=says) as caught:
         open_web_port(host, port)
     assert "\n" not in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Tls:
+    """A certificate for 127.0.0.1, signed by its own key."""
+    folder = tmp_path_factory.mktemp("tls")
+    made = Tls(certificate=folder / "certificate.pem", key=folder / "key.pem")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HOST)])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(HOST))]),
+            critical=False,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    made.certificate.write_bytes(certificate.public_bytes(Encoding.PEM))
+    made.key.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+    )
+    return made
+
+
+def test_browsers_get_http_2_over_tls(tls: Tls) -> None:
+    async def story() -> None:
+        tls.check()
+        trust = ssl.create_default_context(cafile=tls.certificate)
+        async with (
+            web_server(hello, tls) as url,
+            httpx.AsyncClient(verify=trust, http2=True) as web,
+        ):
+            assert url.startswith("https://")
+            response = await web.get(url)
+            assert (response.http_version, response.text) == ("HTTP/2", "hello")
+
+    asyncio.run(story())
+
+
+def test_files_that_hold_no_certificate_and_key(tls: Tls, tmp_path: Path) -> None:
+    for wrong in (
+        Tls(certificate=tmp_path / "none", key=tls.key),
+        Tls(certificate=tls.certificate, key=tmp_path),
+        Tls(certificate=tls.key, key=tls.key),
+        Tls(certificate=tls.certificate, key=tls.certificate),
+    ):
+        with pytest.raises(ToolFailure, match="no certificate and key in") as caught:
+            wrong.check()
+        assert "\n" not in str(caught.value)
 
 
 def test_addresses_are_written_as_browsers_read_them() -> None:

@@ -10,18 +10,18 @@ from typing import Any
 from instant_connect.io import signalling_app
 from warp.io import ServerConfig
 from warp_tools.serve import EchoServer, open_echo_server
-from warp_tools.web import open_web_port, run_web, web_url
+from warp_tools.web import Tls, open_web_port, run_web, web_url
 
 HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def web_server(app: Any) -> AsyncIterator[str]:
+async def web_server(app: Any, tls: Tls | None = None) -> AsyncIterator[str]:
     """The URL of an application that is served."""
     listener = open_web_port(HOST, 0)
-    url = web_url(HOST, listener.getsockname()[1])
+    url = web_url(HOST, listener.getsockname()[1], "http" if tls is None else "https")
     stop = asyncio.Event()
-    running = asyncio.create_task(run_web(app, listener, stop))
+    running = asyncio.create_task(run_web(app, listener, stop, tls))
     try:
         yield url
     finally:
