@@ -102,7 +102,9 @@ class AwaitHello(Awaiting):
 
     def _answer_verify_request(self, message: HandshakeMessage, now: float) -> Awaiting:
         handshake, offer = self._handshake, self._offer
-        if self._verified or DtlsVersion.DTLS12 not in handshake.config.versions:
+        if DtlsVersion.DTLS12 not in handshake.config.versions:
+            raise incompatible(Alert.PROTOCOL_VERSION, "the server speaks no DTLS above 1.2")
+        if self._verified:
             raise misbehaved(
                 Alert.UNEXPECTED_MESSAGE, DtlsRule.UNEXPECTED_MESSAGE, "RFC 6347 section 4.2.1"
             )

@@ -19,6 +19,7 @@ from warp.dtls import extensions as ext
 from warp.dtls.extensions import ExtensionType as Ext
 from warp.dtls.hello import DOWNGRADE_SENTINEL, decode_client_hello, decode_server_hello
 from warp.dtls.messages import HandshakeType as Kind
+from warp.errors import PeerIncompatible
 
 TWELVE = {"versions": (DtlsVersion.DTLS12,)}
 
@@ -171,6 +172,16 @@ def test_hello_verify_request_of_a_13_only_client():
     one = client(**THIRTEEN)
     one.start(0.0)
     one.receive_datagram(plain(22, message(3, 0, b"\xfe\xff\4abcd")), 0.0)
+    assert isinstance(failure(one), PeerIncompatible)
+    (alert,) = one.datagrams_to_send(0.0)[1:]
+    assert alert[13:] == bytes((2, Alert.PROTOCOL_VERSION))
+
+
+def test_second_hello_verify_request():
+    one = client()
+    one.start(0.0)
+    for seq in (0, 1):
+        one.receive_datagram(plain(22, message(3, seq, b"\xfe\xff\4abcd"), seq), 0.0)
     assert failure(one).rule is DtlsRule.UNEXPECTED_MESSAGE
 
 
