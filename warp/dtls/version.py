@@ -110,7 +110,6 @@ class AwaitHello(Awaiting):
             )
         offer.add_verify_cookie(decode_hello_verify_request(message.body))
         handshake.transcript.clear()  # neither counts (RFC 6347 section 4.2.1)
-        handshake.epochs.plain.wire_version = DTLS12_WIRE
         _send_hello(handshake, offer, now)
         return AwaitHello(handshake, offer, verified=True)
 

@@ -192,6 +192,7 @@ def test_hello_verify_request_rules_13_out(monkeypatch):
     one.receive_datagram(plain(22, message(3, 0, b"\xfe\xff\4abcd")), 0.0)
     (second,) = one.datagrams_to_send(0.0)
     first, again = decode_client_hello(hello[25:]), decode_client_hello(second[25:])
+    assert second[1:3] == b"\xfe\xff"  # whatever a HelloVerifyRequest says is no version
     assert again.cookie == b"abcd"
     assert (again.random, again.extensions) == (first.random, first.extensions)
     two.receive_datagram(plain(22, message(1, 0, hello[25:])), 0.0)
