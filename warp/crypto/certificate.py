@@ -117,8 +117,12 @@ class Certificate:
             or kind_of(key) is KeyKind.OTHER
         ):
             raise ValueError("the private key is of a kind that we cannot sign with")
-        certificate = x509.load_pem_x509_certificate(cert_pem)
-        if certificate.public_key() != key.public_key():
+        try:
+            certificate = x509.load_pem_x509_certificate(cert_pem)
+            public_key = certificate.public_key()
+        except (x509.InvalidVersion, UnsupportedAlgorithm) as error:
+            raise ValueError("the certificate cannot be read") from error
+        if public_key != key.public_key():
             raise ValueError("the certificate and the private key do not belong together")
         return cls(certificate.public_bytes(Encoding.DER), key)
 

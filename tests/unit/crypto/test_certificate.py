@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import base64
 import hashlib
 
 import pytest
@@ -86,6 +87,22 @@ def test_pem_that_cannot_be_used():
     for key_pem, why in bad:
         with pytest.raises(ValueError, match=why):
             Certificate.from_pem(cert_pem, key_pem)
+
+
+def test_a_certificate_that_was_damaged_is_a_value_error():
+    """Whatever the library calls it: X.509 versions have an exception of their own."""
+    cert_pem, key_pem = OWN.to_pem()
+    body = bytearray(OWN.der)
+    body[body.index(b"\x02\x01\x02") + 2] = 63
+    damaged = x509_pem(bytes(body))
+    for bad in (damaged, cert_pem[:100], b"", cert_pem.replace(b"M", b"N", 1)):
+        with pytest.raises(ValueError, match="."):
+            Certificate.from_pem(bad, key_pem)
+
+
+def x509_pem(der: bytes) -> bytes:
+    text = base64.encodebytes(der)
+    return b"-----BEGIN CERTIFICATE-----\n" + text + b"-----END CERTIFICATE-----\n"
 
 
 def test_fingerprints():
