@@ -142,9 +142,10 @@ class AwaitClientHello(Awaiting):
 def _common_version(ours: tuple[DtlsVersion, ...], hello: ClientHello) -> DtlsVersion:
     offered = hello.versions()
     if offered is None:
-        # before 1.3: everything up to the legacy field, and the newer, the lower
+        # before 1.3: everything up to the legacy field, and the newer, the lower (the numbers are
+        # complements); one that we do not know is no reason to refuse (RFC 5246 appendix E.1)
         legacy = hello.legacy_version
-        offered = (DtlsVersion.DTLS12,) if 0xFE00 <= legacy <= DtlsVersion.DTLS12 else ()
+        offered = (DtlsVersion.DTLS12,) if 0x8000 <= legacy <= DtlsVersion.DTLS12 else ()
     for version in sorted(ours):
         if version in offered:
             return version

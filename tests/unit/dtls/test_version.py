@@ -79,7 +79,13 @@ def test_unknown_versions_are_tolerated(monkeypatch, offered, chosen):
 
 @pytest.mark.parametrize(
     ("legacy", "chosen"),
-    [(0xFEFD, DtlsVersion.DTLS12), (0xFEFF, None), (0x0303, None), (0xFEFC, DtlsVersion.DTLS12)],
+    [
+        (0xFEFD, DtlsVersion.DTLS12),
+        (0xFEFF, None),
+        (0x0303, None),
+        (0xFEFC, DtlsVersion.DTLS12),
+        (0xFDFF, DtlsVersion.DTLS12),
+    ],
 )
 def test_without_supported_versions_the_legacy_field_decides(monkeypatch, legacy, chosen):
     def change(body: bytes) -> bytes:
