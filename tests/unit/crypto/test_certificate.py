@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import base64
+import datetime
 import hashlib
 
 import pytest
@@ -96,7 +96,7 @@ def test_a_certificate_that_was_damaged_is_a_value_error():
     body[body.index(b"\x02\x01\x02") + 2] = 63
     damaged = x509_pem(bytes(body))
     for bad in (damaged, cert_pem[:100], b"", cert_pem.replace(b"M", b"N", 1)):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError, match=r"."):
             Certificate.from_pem(bad, key_pem)
 
 
