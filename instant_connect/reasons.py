@@ -38,6 +38,4 @@ class InstantDiscard(Name):
     TICKET_BUSY = "too many unfinished sessions on this ticket"
     PREFIX_BUSY = "too many unfinished sessions from this address prefix"
     NOT_ADMITTED = "the application takes no session on this ticket"
-    DRAINING = "this server takes no new sessions"
-    NOBODY = "no server of the cell is alive"
-    WANDERED = "handed on too often"
+    NOBODY = "no server of the cell takes it"

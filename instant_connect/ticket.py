@@ -93,6 +93,10 @@ def seal_ticket(epoch: Epoch, route: Route, grant: Grant, entropy: Entropy) -> b
 class RouteReader(Protocol):
     """The keys that routes are read with: a relay's, or a server's among its others."""
 
+    @property
+    def cell(self) -> int:
+        """The cell whose routes they read."""
+
     def find(self, key_id: int) -> RouteKey | Epoch | None:
         """Return the key of an id, or None."""
 

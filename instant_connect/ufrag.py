@@ -89,14 +89,19 @@ def open_ufrag(text: str, keyring: Keyring, wall_s: float) -> Opened:
     return Opened(open_ticket(raw, keyring, wall_s), decode_attempt(raw[TICKET_BYTES:]))
 
 
-def peek_ufrag_route(text: str, keys: RouteReader) -> Route:
-    """Return where the first 24 characters of a ufrag lead; raises `Discard`.
+def peek_ufrag_route(text: str, keys: RouteReader) -> tuple[Route, bytes]:
+    """Return where the first 24 characters of a ufrag lead, and the sealed route itself.
 
-    All that a relay needs. Nothing is authenticated: a wrong key gives a random route.
+    All that a relay needs. Nothing is authenticated: what nobody sealed leads anywhere. Raises
+    `Discard`, also for another cell than that of the keys.
     """
     if len(text) < MIN_ROUTED_CHARACTERS:
         raise Discard(InstantDiscard.UFRAG_LENGTH)
-    return peek_route(_decode(text[:MIN_ROUTED_CHARACTERS]), keys)
+    raw = _decode(text[:MIN_ROUTED_CHARACTERS])
+    route = peek_route(raw, keys)
+    if route.cell != keys.cell:
+        raise Discard(InstantDiscard.OTHER_CELL)
+    return route, raw[1:17]
 
 
 def server_sctp(password: str, ufrag: str) -> tuple[int, int]:

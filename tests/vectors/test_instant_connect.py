@@ -32,4 +32,5 @@ def test_opening_gives_everything_back() -> None:
     assert (opened.ticket.route, opened.ticket.grant) == (ROUTE, GRANT)
     assert opened.ticket.raw == vector.TICKET
     assert opened.password == vector.PASSWORD
-    assert peek_ufrag_route(vector.UFRAG, keyring.relay_keys()) == ROUTE
+    block = vector.TICKET[1:17]
+    assert peek_ufrag_route(vector.UFRAG, keyring.relay_keys()) == (ROUTE, block)

@@ -150,10 +150,13 @@ def test_attempts_of_one_client_differ() -> None:
 def test_a_relay_needs_24_characters() -> None:
     ufrag = compose_ufrag(TICKET, PLAIN)
     relay = RING.relay_keys()
-    assert peek_ufrag_route(ufrag[:24], relay) == peek_ufrag_route(ufrag, relay) == Route(9, 4)
+    expected = (Route(9, 4), TICKET[1:17])
+    assert peek_ufrag_route(ufrag[:24], relay) == peek_ufrag_route(ufrag, relay) == expected
     for bad in ("", ufrag[:23], "=" * 24, "é" * 24):
         with pytest.raises(Discard):
             peek_ufrag_route(bad, relay)
+    with pytest.raises(Discard, match=InstantDiscard.OTHER_CELL.value):
+        peek_ufrag_route(ufrag, Keyring(10, RING.current).relay_keys())
 
 
 def test_the_servers_tag_is_never_zero_and_hard_to_guess() -> None:

@@ -1,0 +1,313 @@
+"""Where datagrams come in that name no session: from the cheapest question to the dearest.
+
+    flood? ─▶ a check? its route? ─▶ ours? ─▶ ticket ─▶ integrity ─▶ used up? ─▶ admitted? ─┐
+    ┌─────────────────────────────────────────────────────────────────────────────────────┘
+    ├ plain check ─▶ one answer, and it waits (T0)          no, at any point: silence, counted
+    └ check with a hello in it, or a hello from where such a check came ─▶ a session (T1)
+
+Unauthenticated requests are never answered, not even with an error: that would help nobody and
+could be aimed at somebody. Called by the server's port for unknown flows and ufrags, and for what
+other servers hand on.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from instant_connect.admission import Admission, FloodGate, Verdict, prefix_of
+from instant_connect.decisions import Answered, Arrived, Decision, Dropped, Forwarded, Queued
+from instant_connect.keyring import Keyring
+from instant_connect.reasons import InstantDiscard
+from instant_connect.replay import ReplayTable, Use, attempt_key
+from instant_connect.router import Roster, settle
+from instant_connect.sessions import InstantSession, Sessions
+from instant_connect.ufrag import Opened, open_ufrag, peek_ufrag_route
+from instant_connect.waiting import EarlyRecords, Waiting, WaitingRoom
+from warp.contract import Flow
+from warp.crypto import HmacSha1
+from warp.errors import Discard, InternalError
+from warp.names import Counts
+from warp.peer import Kind, classify
+from warp.sped import is_handshake_datagram
+from warp.stun import (
+    BINDING,
+    Attribute,
+    IntegrityKey,
+    Message,
+    MessageClass,
+    build_message,
+    encode_error_code,
+    encode_xor_address,
+    parse_message,
+    peek_username,
+)
+from warp.trace import Trace
+
+MAX_HANDED: Final = 8_192
+HANDED_IDLE_S: Final = 30.0
+INSUFFICIENT_CAPACITY: Final = 508  # RFC 8656 section 19; every such error ends a pair of libwebrtc
+_CLIENT_UFRAG: Final = re.compile(r"[A-Za-z0-9+/\-=#_]{4,256}", re.ASCII)
+_FINGERPRINT: Final = b"\x80\x28\x00\x04"
+_HELLO: Final = 1  # RFC 8446 section 4: client_hello, behind a record header of 13 bytes
+# what an agent answers in ways of its own; everything else of a plain check can wait
+_PLAIN: Final = frozenset(
+    {
+        Attribute.USERNAME,
+        Attribute.PRIORITY,
+        Attribute.USE_CANDIDATE,
+        Attribute.ICE_CONTROLLING,
+    }
+)
+_OPTIONAL: Final = 0x8000
+_TELLING: Final = frozenset(
+    {
+        Attribute.ICE_CONTROLLED,
+        Attribute.META_DTLS_IN_STUN,
+        Attribute.META_DTLS_IN_STUN_ACKNOWLEDGEMENT,
+    }
+)
+_UNUSED: Final = {
+    Use.BEGUN: InstantDiscard.ENDED,
+    Use.USED_UP: InstantDiscard.USED_UP,
+    Use.NO_ROOM: InstantDiscard.TABLE_FULL,
+}
+
+
+class Entrance:
+    """The door of one server. `keyring` and `roster` may be replaced at any time."""
+
+    __slots__ = (
+        "_early",
+        "_gate",
+        "_handed",
+        "_own",
+        "_room",
+        "_trace",
+        "admission",
+        "discards",
+        "keyring",
+        "replay",
+        "roster",
+        "sessions",
+        "wall_offset_s",
+    )
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        sessions: Sessions,
+        replay: ReplayTable,
+        *,
+        gate: FloodGate,
+        room: WaitingRoom,
+        own: int = 0,
+        wall_offset_s: float = 0.0,
+        trace: Trace | None = None,
+    ) -> None:
+        self.keyring = keyring
+        self.roster = Roster.of(own)
+        self.sessions = sessions
+        self.admission: Admission = sessions.admission
+        self.replay = replay
+        self.wall_offset_s = wall_offset_s
+        """Wall time less monotonic time, in seconds: tickets expire by the wall."""
+        self.discards: Counts[InstantDiscard] = Counts()
+        self._gate = gate
+        self._room = room
+        self._early = EarlyRecords()
+        self._handed: dict[Flow, tuple[int, float]] = {}
+        self._own = own
+        self._trace = trace
+
+    @property
+    def waiting(self) -> int:
+        """How many clients are at T0."""
+        return len(self._room)
+
+    def receive_unknown(self, data: bytes, flow: Flow, now: float, *, hops: int = 0) -> Decision:
+        """Decide on a datagram whose flow and ufrag name no session. Never raises for its content.
+
+        `hops` is how often other servers have handed it on.
+        """
+        try:
+            handed = self._handed.get(flow) if self._handed else None
+            is_stun = classify(data) is Kind.STUN
+            if handed is not None and not is_stun and now - handed[1] < HANDED_IDLE_S:
+                return self._hand_on(handed[0], flow, now)
+            if not self._gate.passes(flow.remote[0], now):
+                raise Discard(InstantDiscard.FLOODED)
+            if is_stun:
+                return self._receive_check(data, flow, now, hops)
+            return self._receive_record(data, flow, now)
+        except Discard as discard:
+            return self._drop(discard, now)
+
+    def take_early(self, flow: Flow, now: float) -> list[bytes]:
+        """Return records that came on a flow a moment before it was authenticated."""
+        return self._early.take(flow, now)
+
+    def _drop(self, discard: Discard, now: float) -> Dropped:
+        reason = discard.reason
+        if not isinstance(reason, InstantDiscard):
+            reason = InstantDiscard.BAD_MESSAGE
+        self.discards[reason] += 1
+        if self._trace is not None:
+            self._trace.emit(now, "instant:dropped", {"why": reason.value})
+        return Dropped(reason)
+
+    # -- checks -------------------------------------------------------------------------------
+
+    def _receive_check(self, data: bytes, flow: Flow, now: float, hops: int) -> Decision:
+        names = peek_username(data)
+        if names is None:
+            raise Discard(InstantDiscard.NOT_FOR_US)
+        ufrag, client_ufrag = names
+        session = self.sessions.find(ufrag)
+        if session is not None:
+            return Arrived(session, (data,), False)  # which authenticates it by itself
+        route, block = peek_ufrag_route(ufrag, self.keyring)
+        destination = settle(route, block, self.roster, self._own, hops)
+        if not destination.takes:
+            if destination.server is None:
+                raise Discard(InstantDiscard.NOBODY)
+            return self._hand_on(destination.server, flow, now)
+        opened = open_ufrag(ufrag, self.keyring, now + self.wall_offset_s)
+        message, key = _authenticate(data, opened)
+        if _CLIENT_UFRAG.fullmatch(client_ufrag) is None:
+            raise Discard(InstantDiscard.ATTEMPT)
+        client = self._room.find(ufrag) or self._take_in(opened, ufrag, flow, now)
+        if client is None:
+            return Answered(_refusal(message, key), refused=True)
+        self._handed.pop(flow, None)
+        records = self._early.take(flow, now)
+        if _is_plain(message) and not any(_is_hello(record) for record in records):
+            self._room.note(client, data, flow, now)
+            return Answered(_success(message, key, flow))
+        return Arrived(self._begin(opened, client, client_ufrag, now), (data, *records), True)
+
+    def _take_in(self, opened: Opened, ufrag: str, flow: Flow, now: float) -> Waiting | None:
+        """Let an authentic client wait; its ticket is used from here on.
+
+        None when the application refuses it. Raises `Discard` when there is no session for it.
+        """
+        ticket, key = opened.ticket, attempt_key(ufrag)
+        uses, expiry = ticket.grant.max_uses, ticket.grant.expiry
+        self.replay.forget_expired(now + self.wall_offset_s)
+        use = self.replay.look(ticket.id, key, uses)
+        if use in _UNUSED:
+            raise Discard(_UNUSED[use])
+        if ticket.offer_is_held and ufrag not in self.sessions.held:
+            raise Discard(InstantDiscard.OFFER_FORGOTTEN)
+        prefix = prefix_of(flow.remote[0])
+        self.expire(now)
+        reason = self.admission.why_not(ticket.id, prefix, len(self._room))
+        if reason is not None:
+            raise Discard(reason)
+        verdict = Verdict.ADMIT
+        if ufrag not in self.sessions.held:  # or it was asked about when its offer came
+            verdict = self.admission.ask(ticket, flow.remote)
+        if verdict is Verdict.REFUSE:
+            self._drop(Discard(InstantDiscard.NOT_ADMITTED), now)
+            return None
+        if verdict is Verdict.DROP:
+            raise Discard(InstantDiscard.NOT_ADMITTED)
+        self.replay.claim(ticket.id, key, uses, expiry)
+        self.admission.add(ticket.id, prefix)
+        return self._room.admit(ufrag, ticket.id, prefix, now)
+
+    # -- handshakes ---------------------------------------------------------------------------
+
+    def _receive_record(self, data: bytes, flow: Flow, now: float) -> Decision:
+        """Begin the session of a client that has shown its ticket on this flow."""
+        if not is_handshake_datagram(data):
+            raise Discard(InstantDiscard.NOT_FOR_US)
+        client = self._room.on(flow)
+        if client is None:
+            self._early.hold(data, flow, now)
+            return Queued()
+        if not _is_hello(data):
+            raise Discard(InstantDiscard.NOT_FOR_US)
+        opened = open_ufrag(client.ufrag, self.keyring, now + self.wall_offset_s)
+        names = peek_username(client.checks[flow])
+        if names is None:
+            raise InternalError("what was kept was a check")
+        return Arrived(self._begin(opened, client, names[1], now), (data,), True)
+
+    def _begin(
+        self, opened: Opened, client: Waiting, client_ufrag: str, now: float
+    ) -> InstantSession:
+        """Make the session of who waits, and let it know of the checks that were answered."""
+        if not self.admission.has_room:
+            raise Discard(InstantDiscard.OVERLOADED)
+        ufrag = client.ufrag
+        session = self.sessions.begin(opened, ufrag, client_ufrag, client.prefix, now)
+        self.replay.begin(client.ticket_id, attempt_key(ufrag))
+        self._room.remove(client)
+        for flow, check in client.checks.items():
+            session.peer.receive_datagram(check, flow, now)
+        if client.checks:
+            session.peer.datagrams_to_send(now)  # answers that have left already
+        if self._trace is not None:
+            self._trace.emit(now, "instant:materialised", {"path": session.path.value})
+        return session
+
+    # -- time, and other servers --------------------------------------------------------------
+
+    def _hand_on(self, server: int, flow: Flow, now: float) -> Forwarded:
+        self._handed.pop(flow, None)
+        if len(self._handed) >= MAX_HANDED:
+            del self._handed[next(iter(self._handed))]
+        self._handed[flow] = (server, now)
+        return Forwarded(server)
+
+    def get_timer(self) -> float | None:
+        """Return when a client at T0 has waited long enough."""
+        return self._room.get_timer()
+
+    def expire(self, now: float) -> None:
+        """Forget who waits and is not heard of any more."""
+        for client in self._room.expire(now):
+            self.admission.remove(client.ticket_id, client.prefix)
+
+
+def _authenticate(data: bytes, opened: Opened) -> tuple[Message, IntegrityKey]:
+    """Return the request and the key that it is signed with; raises `Discard`."""
+    message = parse_message(data)
+    if message.method != BINDING or message.message_class is not MessageClass.REQUEST:
+        raise Discard(InstantDiscard.NOT_FOR_US)
+    if data[-8:-4] != _FINGERPRINT:  # RFC 8445 section 7.1.1; its value has been checked
+        raise Discard(InstantDiscard.NO_FINGERPRINT)
+    key = HmacSha1(opened.password.encode("ascii"))
+    if not message.verify_integrity(key):
+        raise Discard(InstantDiscard.WRONG_INTEGRITY)
+    return message, key
+
+
+def _is_plain(message: Message) -> bool:
+    """Whether a check asks for nothing but an answer: no hello in it, no conflict of roles."""
+    return all(
+        kind in _PLAIN or (kind >= _OPTIONAL and kind not in _TELLING)
+        for kind, _ in message.attributes
+    )
+
+
+def _is_hello(record: bytes) -> bool:
+    return len(record) > 13 and record[0] == 22 and record[13] == _HELLO
+
+
+def _success(message: Message, key: IntegrityKey, flow: Flow) -> bytes:
+    """Return what an agent would answer (RFC 8445 section 7.3.1.2)."""
+    mapped = encode_xor_address(flow.remote, message.transaction_id)
+    attributes = [(int(Attribute.XOR_MAPPED_ADDRESS), mapped)]
+    return build_message(
+        BINDING, MessageClass.SUCCESS, message.transaction_id, attributes, integrity_key=key
+    )
+
+
+def _refusal(message: Message, key: IntegrityKey) -> bytes:
+    error = encode_error_code(INSUFFICIENT_CAPACITY, "Insufficient Capacity")
+    attributes = [(int(Attribute.ERROR_CODE), error)]
+    return build_message(
+        BINDING, MessageClass.ERROR, message.transaction_id, attributes, integrity_key=key
+    )

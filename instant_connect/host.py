@@ -1,0 +1,159 @@
+"""One server of a cell, without sockets: entrance, sessions and answers, put together.
+
+    unknown datagram ─▶ receive_unknown ─▶ Decision          time ─▶ get_timer, overdue
+    offer ────────────▶ answers          ─▶ Answer           GET  ─▶ bundle
+
+Whoever owns the sockets drives the connections of its sessions, tells what became of them
+(`sessions.authenticated`, `sessions.end`), and carries what `Decision` says to where it belongs.
+Called by `instant_connect.io`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from instant_connect.admission import Admission, AdmissionConfig, Admit, FloodGate
+from instant_connect.answers import Answers
+from instant_connect.bundle import MAX_TICKETS, Bundle, SealedTicket
+from instant_connect.decisions import Decision
+from instant_connect.entrance import Entrance
+from instant_connect.held import HeldOffers
+from instant_connect.keyring import Keyring
+from instant_connect.materialise import Materialiser
+from instant_connect.profile import Terms
+from instant_connect.replay import ReplayTable
+from instant_connect.sessions import InstantSession, Sessions
+from instant_connect.ticket import Grant, Route, seal_ticket
+from instant_connect.waiting import WaitingRoom
+from warp.contract import Flow
+from warp.entropy import Entropy
+from warp.errors import InvalidConfig
+from warp.peer import PeerConfig
+from warp.timers import earliest
+from warp.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostConfig:
+    """Which server of its cell one is, and what its bundles say."""
+
+    server: int = 0  # number within the cell; tickets name it
+    region: int = 0
+    region_name: str = ""
+    dcid: int = 4  # stream id of the negotiated channel
+    ticket_lifetime_s: int = 600
+    tickets: int = 3  # in a bundle
+    max_uses: int = 1  # of one ticket
+    fallback: str = ""  # where offers go
+    config_digest: str = ""
+    max_tickets: int = 65_536  # remembered as used until they expire, about 200 bytes each
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.server < 0x10000:
+            raise InvalidConfig(f"server is a number of 16 bits, not {self.server}")
+        if not 0 < self.ticket_lifetime_s <= 86_400:
+            raise InvalidConfig("ticket_lifetime_s is at most a day")
+        if not 1 <= self.tickets <= MAX_TICKETS:
+            raise InvalidConfig(f"a bundle has 1..{MAX_TICKETS} tickets, not {self.tickets}")
+
+
+class Host:
+    """The sans-IO half of an Instant Connect server."""
+
+    __slots__ = ("_config", "_entropy", "answers", "entrance", "sessions")
+
+    def __init__(
+        self,
+        keyring: Keyring,
+        config: HostConfig,
+        *,
+        peer: PeerConfig,
+        terms: Terms,
+        entropy: Entropy,
+        limits: AdmissionConfig | None = None,
+        admit: Admit | None = None,
+        wall_offset_s: float = 0.0,
+        trace: Trace | None = None,
+        keylog: Callable[[str], object] | None = None,
+    ) -> None:
+        limits = limits or AdmissionConfig()
+        self._config = config
+        self._entropy = entropy
+        self.sessions = Sessions(
+            Materialiser(peer, terms, entropy, trace=trace, keylog=keylog),
+            limits,
+            Admission(limits, admit),
+            HeldOffers(limits.max_held_offers, limits.hold_s),
+            trace=trace,
+        )
+        self.entrance = Entrance(
+            keyring,
+            self.sessions,
+            ReplayTable(config.max_tickets),
+            gate=FloodGate(limits),
+            room=WaitingRoom(limits.waiting_s),
+            own=config.server,
+            wall_offset_s=wall_offset_s,
+            trace=trace,
+        )
+        self.answers = Answers(
+            self.entrance,
+            entropy,
+            own=config.server,
+            region=config.region,
+            hold_s=limits.hold_s,
+        )
+
+    def bundle(self, now: float, *, policy: int = 0, tickets: int | None = None) -> Bundle:
+        """Return a bundle for one client; `policy` is the application's number for its session."""
+        config, entrance = self._config, self.entrance
+        keyring = entrance.keyring
+        epoch = keyring.current
+        wall = int(now + entrance.wall_offset_s)
+        grant = Grant(wall + config.ticket_lifetime_s, policy, config.max_uses)
+        route = Route(keyring.cell, config.server, config.region)
+        sealed = []
+        for _ in range(config.tickets if tickets is None else tickets):
+            raw = seal_ticket(epoch, route, grant, self._entropy)
+            sealed.append(SealedTicket(raw, epoch.password(raw)))
+        return Bundle(
+            tickets=tuple(sealed),
+            fingerprint=epoch.certificate.fingerprint(),
+            terms=self.sessions.materialiser.terms,
+            issued_at=wall,
+            expires_at=grant.expiry,
+            refresh_after_s=config.ticket_lifetime_s // 2,
+            dcid=config.dcid,
+            region=config.region_name,
+            fallback=config.fallback,
+            config_digest=config.config_digest,
+        )
+
+    def receive_unknown(self, data: bytes, flow: Flow, now: float, *, hops: int = 0) -> Decision:
+        """Decide on a datagram whose flow and ufrag name no session; see `Entrance`."""
+        return self.entrance.receive_unknown(data, flow, now, hops=hops)
+
+    def get_timer(self) -> float | None:
+        """Return when `overdue` wants to be called."""
+        return earliest(self.entrance.get_timer(), self.sessions.get_timer())
+
+    def overdue(self, now: float) -> list[InstantSession]:
+        """Let time pass, and return the sessions that have to be ended by the caller."""
+        self.entrance.expire(now)
+        return self.sessions.overdue(now)
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts: what is under way, how sessions came, and why datagrams did not."""
+        sessions, entrance = self.sessions, self.entrance
+        return {
+            "sessions": len(sessions),
+            "half_open": sessions.admission.half_open,
+            "waiting": entrance.waiting,
+            "held_offers": len(sessions.held),
+            "tickets_used": len(entrance.replay),
+            "proven": {path.value: count for path, count in sessions.proven.items()},
+            "stale": {why.value: count for why, count in self.answers.stale.items()},
+            "dropped": {why.value: count for why, count in entrance.discards.items()},
+        }
