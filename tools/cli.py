@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from warp_tools.failure import ToolFailure
+from warp_tools.pcap_cli import app as pcap_app
 
 if TYPE_CHECKING:
     from warp_tools.bench import Report
@@ -30,6 +31,7 @@ bench_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(bench_app, name="bench")
+app.add_typer(pcap_app, name="pcap")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repetitions; figures are rough.")]

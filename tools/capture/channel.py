@@ -10,10 +10,14 @@ small packets are telling: a COOKIE ACK alone is 16 bytes, a SACK alone 28, an I
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from warp.sctp.chunks import ChunkType
 from warp_tools.capture.events import Event
 from warp_tools.capture.start import Start, is_ack
+
+if TYPE_CHECKING:
+    from warp_tools.capture.opened import Opened
 
 COOKIE_ACK: Final = 16
 SACK: Final = 28
@@ -39,7 +43,7 @@ class Channel(NamedTuple):
     snap: bool | None
     snap_reason: str
     dcep: str | None
-    """"negotiated" or None; with keys also "dcep"."""
+    """"negotiated" or None; with keys also "dcep" and "both"."""
     dcep_reason: str
     cookie_acks: tuple[Event | None, Event | None]
 
@@ -48,8 +52,12 @@ class Channel(NamedTuple):
         return next((packet.event for packet in self.packets if packet.side == side), None)
 
 
-def look(start: Start) -> Channel:
-    """Judge the SCTP of a session by the sizes of its records."""
+def look(start: Start, opened: Opened | None = None) -> Channel:
+    """Judge the SCTP of a session: by what the keys have opened, else by the sizes of records."""
+    if opened is not None:
+        known = _known(start, opened)
+        if known is not None:
+            return known
     packets = _packets(start)
     if packets is None:
         reason = "the cipher pads, so sizes do not tell"
@@ -67,6 +75,41 @@ def look(start: Start) -> Channel:
             mine = (p.event for p in packets if p.side == side and p.size == COOKIE_ACK)
             acks[side] = next(mine, None)
     dcep, why = _dcep(packets, snap)
+    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
+
+
+def _known(start: Start, opened: Opened) -> Channel | None:
+    """Read the answers from packets in the clear, or return None when there are none."""
+    shake = start.session.handshake
+    events = {
+        record.event.number: record.event
+        for side in (0, 1)
+        for record in [*shake.sealed(side), *shake.flight(side)]
+    }
+    inside = opened.connection(events)
+    if inside is None:
+        return None
+    packets: list[Packet] = []
+    acks: list[Event | None] = [None, None]
+    first_init: int | None = None
+    for found in inside.packets:
+        event = events.get(found.number)
+        if event is None:
+            continue
+        packets.append(Packet(event, event.side, found.size))
+        if ChunkType.INIT in found.chunks and first_init is None:
+            first_init = found.number
+        if ChunkType.COOKIE_ACK in found.chunks:
+            acks[event.side] = acks[event.side] or event
+    if not packets or start.missing:
+        return None
+    snap, reason = first_init is None, f"#{first_init} is an INIT"
+    if snap:
+        reason = "the first SCTP packets hold data, and no INIT was sent"
+    kinds = {(True, True): "both", (True, False): "dcep", (False, True): "negotiated"}
+    dcep = kinds.get((bool(inside.opens), bool(inside.negotiated)))
+    why = f"{inside.opens} channels were announced by DCEP, {inside.negotiated} messages came on "
+    why += "channels that were not"
     return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
 
 
@@ -120,7 +163,7 @@ def _dcep(packets: list[Packet], snap: bool | None) -> tuple[str | None, str]:
         return None, unknown
     return "negotiated", (
         f"the first message (#{data[0].event.number}) is too short for a DCEP OPEN: "
-        "both sides knew the channel"
+        "its channel was agreed on in advance"
     )
 
 

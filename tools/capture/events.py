@@ -50,6 +50,7 @@ class Event:
         "destination",
         "marks",
         "number",
+        "says",
         "side",
         "size",
         "source",
@@ -78,6 +79,8 @@ class Event:
         self.contents = contents
         self.cut = cut
         self.marks: list[Marked] = []
+        self.says = ""
+        """What a hello that it completes offers or chooses."""
         self.count = 1
         """Datagrams that this line stands for."""
         self.until_ns = time_ns

@@ -79,6 +79,8 @@ def spent(facts: Facts) -> list[Spent]:
 
 def _before_hello(facts: Facts) -> str:
     hello = facts.start.first_hello
+    if hello is not None and hello.began.embedded and not hello.whole.embedded:
+        return "a check with the first part of the ClientHello, and its answer"
     if hello is None or not hello.whole.embedded:
         return "checks, until the ClientHello could leave"
     if hello.parts > 1:

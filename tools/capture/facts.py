@@ -6,6 +6,7 @@ Session ─▶ Start ─▶ Vantage, Channel ─▶ Trips ─▶ Stages ─▶ F
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from warp.dtls.faults import HandshakeFault
 from warp_tools.capture import names
@@ -16,6 +17,9 @@ from warp_tools.capture.stages import Stage, stages
 from warp_tools.capture.start import Start
 from warp_tools.capture.trips import Trips, count
 from warp_tools.capture.vantage import Vantage, estimate
+
+if TYPE_CHECKING:
+    from warp_tools.capture.opened import Opened
 
 LITE_NS = 1_000_000_000
 MEDIA_NS = 2_000_000_000
@@ -32,6 +36,7 @@ class Facts:
     trips: Trips
     stages: list[Stage]
     letters: tuple[str, str]
+    opened: Opened | None = None
 
     def letter(self, side: int | None) -> str:
         """Return A or B."""
@@ -120,11 +125,11 @@ class Facts:
         return next((group for group in self.shares() if group in names.POST_QUANTUM), None)
 
 
-def measure(session: Session) -> Facts:
-    """Measure a finished session."""
+def measure(session: Session, opened: Opened | None = None) -> Facts:
+    """Measure a finished session; `opened` knows what its keys have opened."""
     start = Start(session)
     vantage = estimate(start)
-    channel = look(start)
+    channel = look(start, opened)
     trips = count(start, vantage, channel)
     letters = _letters(session, start)
     return Facts(
@@ -135,6 +140,7 @@ def measure(session: Session) -> Facts:
         trips=trips,
         stages=stages(start, vantage, channel, trips, letters),
         letters=letters,
+        opened=opened,
     )
 
 

@@ -79,7 +79,7 @@ def _retries(facts: Facts) -> Iterator[Finding]:
                 + (
                     ": a round trip for nothing, the answered check had proved the address already."
                     if proved
-                    else ", which takes a round trip. (Under ICE it is not needed.)"
+                    else ", which takes a round trip; under ICE none is needed."
                 ),
                 trips=1.0,
                 ms=ms,

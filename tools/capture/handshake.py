@@ -21,6 +21,7 @@ from warp.dtls.messages import HandshakeType, decode_server_key_exchange
 from warp.dtls.reassembly import Fragment, HandshakeMessage, Reassembler
 from warp.dtls.records import ACK, ALERT, HANDSHAKE
 from warp.errors import WarpError
+from warp_tools.capture import names
 from warp_tools.capture.contents import Dtls
 from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.records import Piece, Record
@@ -232,12 +233,16 @@ class Handshake:
         try:
             if kind == HandshakeType.CLIENT_HELLO:
                 self.client_hello = decode_client_hello(body)
+                event.says = offer(self.client_hello)
             elif kind == HandshakeType.SERVER_HELLO:
                 self._server_hello(event, decode_server_hello(body))
             elif kind == HandshakeType.HELLO_VERIFY_REQUEST:
-                self.retries.append((event, "cookie"))
+                if len(self.retries) < MAX_MESSAGES:
+                    self.retries.append((event, "cookie"))
+                event.says = "asks for a cookie"
             elif kind == HandshakeType.SERVER_KEY_EXCHANGE:
                 self.group12 = decode_server_key_exchange(body).group
+                event.says = ", ".join(filter(None, (event.says, names.group(self.group12))))
         except (HandshakeFault, WarpError):
             # what does not decode stays unknown
             return
@@ -245,13 +250,17 @@ class Handshake:
     def _server_hello(self, event: Event, hello: ServerHello) -> None:
         if not hello.is_retry_request:
             self.server_hello = hello
+            event.says = choice(hello)
             return
         wants = []
         if hello.retry_cookie():
             wants.append("cookie")
         if hello.selected_group() is not None:
             wants.append("group")
-        self.retries.append((event, "+".join(wants) or "nothing"))
+        if len(self.retries) < MAX_MESSAGES:
+            self.retries.append((event, "+".join(wants) or "nothing"))
+        asked = {"cookie": "a cookie", "group": "a share of another group"}
+        event.says = "HelloRetryRequest: asks for " + " and ".join(asked[want] for want in wants)
 
     @property
     def is_12(self) -> bool | None:
@@ -266,6 +275,26 @@ class Handshake:
         if any(voice.sealed or voice.sealed_flight for voice in self._voices):
             return False
         return None
+
+
+def offer(hello: ClientHello) -> str:
+    """Say what a ClientHello offers: versions, and the groups that it has shares for."""
+    versions = hello.versions() or (hello.legacy_version,)
+    shares = hello.key_shares() or {}
+    groups = hello.groups() or ()
+    text = "offers DTLS " + ", ".join(names.version(version) for version in versions)
+    if shares:
+        return text + "; shares for " + ", ".join(names.group(group) for group in shares)
+    return text + ("; " + ", ".join(names.group(group) for group in groups) if groups else "")
+
+
+def choice(hello: ServerHello) -> str:
+    """Say what a ServerHello chooses."""
+    share = hello.key_share()
+    parts = [f"DTLS {names.version(hello.selected_version())}", names.suite(hello.suite)]
+    if share is not None:
+        parts.insert(1, names.group(share[0]))
+    return "chooses " + ", ".join(parts)
 
 
 def _has(dtls: Dtls, kind: HandshakeType) -> bool:

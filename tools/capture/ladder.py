@@ -1,7 +1,8 @@
 """The ladder in words: what a datagram holds, and what is special about it.
 
-    describe(event)   one line for people, e.g. `Binding request, use-candidate, carries ClientHello
-                      [0..875 of 1413] (900 bytes), acks #12`
+    describe(event)   one line for people, e.g. `Binding request, use-candidate, carries 900 bytes
+                      of DTLS: ClientHello[0..875 of 1413]`
+    notes(event)      what is special about it, e.g. `acks #12`, `same bytes as #3`, `LOST`
 
 Called by the views; any event gives a text. Names are those of the RFCs.
 """
@@ -39,7 +40,7 @@ def describe(event: Event) -> str:
 
 def notes(event: Event) -> list[str]:
     """Say what is special about a datagram, one phrase each."""
-    found = []
+    found = [event.says] if event.says else []
     acknowledged = [m.number for m in event.marks if m.mark is Mark.ACKNOWLEDGES]
     if acknowledged:
         found.append("acks " + ", ".join(f"#{number}" for number in acknowledged))
@@ -68,7 +69,7 @@ def _stun(event: Event, stun: Stun) -> str:
     if stun.rider_bytes == 0:
         parts.append("empty DTLS attribute")
     elif stun.rider_bytes and event.dtls is not None:
-        parts.append(f"carries {_records(event.dtls)} ({stun.rider_bytes} bytes)")
+        parts.append(f"carries {stun.rider_bytes} bytes of DTLS: {_records(event.dtls)}")
     if stun.acks == () and stun.fault is None:
         parts.append("empty ack list")
     return ", ".join(parts)
@@ -78,7 +79,7 @@ def _media(media: Media, event: Event) -> str:
     if media.rtcp:
         text = f"SRTCP {names.rtcp(media.kind)}, SSRC {media.ssrc:08x}"
     else:
-        text = f"SRTP, SSRC {media.ssrc:08x}, payload type {media.kind}, {media.sequence}"
+        text = f"SRTP, SSRC {media.ssrc:08x}, payload type {media.kind}, number {media.sequence}"
     return f"{text} and {event.count - 1} more" if event.count > 1 else text
 
 
@@ -89,7 +90,12 @@ def _counted(dtls: Dtls, count: int) -> str:
 
 def _records(dtls: Dtls) -> str:
     """Name the records of a DTLS datagram."""
-    return " + ".join(_repeated(_record(record) for record in dtls.records)) or "nothing readable"
+    return " + ".join(record_names(dtls.records)) or "nothing readable"
+
+
+def record_names(records: Iterable[Record]) -> list[str]:
+    """Name records, equal neighbours counted."""
+    return _repeated(_record(record) for record in records)
 
 
 def _record(record: Record) -> str:

@@ -1,0 +1,135 @@
+"""The commands `warp pcap show`, `explain`, `live`, `redact` and `decrypt`: see the wire.
+
+Exit statuses: 0 done; 1 nothing found (no session in it, no permission); 2 the input is no
+capture, or the command line is wrong; what `decrypt` means by 3 stands in its help.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from warp_tools.capture.reader import CaptureError
+from warp_tools.decrypt_command import decrypt
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from warp_tools.capture.run import Result
+
+NOTHING, BAD_INPUT = 1, 2
+
+app = typer.Typer(
+    help="See the wire: captures of WebRTC, their sessions, where a start's time went. "
+    "Exit status: 0 done, 1 nothing found, 2 not a capture or a wrong command line.",
+    no_args_is_help=True,
+)
+app.command()(decrypt)
+
+File = Annotated[str, typer.Argument(metavar="FILE", help="pcap or pcapng; - is standard input.")]
+Sessions = Annotated[
+    list[int] | None, typer.Option("--session", help="Only this session; may be repeated.")
+]
+Keylog = Annotated[
+    Path | None, typer.Option(help="SSLKEYLOGFILE of either end: SCTP and messages are read too.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+@app.command()
+def show(
+    file: File,
+    session: Sessions = None,
+    keylog: Keylog = None,
+    limit: Annotated[int, typer.Option(min=1, help="Lines a session, at most.")] = 200,
+    every: Annotated[
+        bool, typer.Option("--all", help="A line for each media packet as well.")
+    ] = False,
+) -> None:
+    """Find the sessions in a capture and draw their ladders, a line a datagram."""
+    from warp_tools.capture.view import ladder_lines
+
+    result = _read(file, keylog, limit=limit, fold=not every)
+    wanted = set(session) if session else None
+    for facts in result.facts(wanted):
+        _print(ladder_lines(facts, limit))
+        typer.echo()
+    _end(file, result, wanted)
+
+
+@app.command()
+def explain(
+    file: File,
+    session: Sessions = None,
+    keylog: Keylog = None,
+    as_json: Json = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the ladders: .png, .svg or .pdf (matplotlib).")
+    ] = None,
+) -> None:
+    """Tell what each start negotiated, where its round trips went, what WARP would have saved."""
+    from warp_tools.capture.explain import explanation
+    from warp_tools.capture.view import explain_lines
+
+    result = _read(file, keylog)
+    wanted = set(session) if session else None
+    measured = result.facts(wanted)
+    if as_json:
+        out = {"sessions": [explanation(facts) for facts in measured], "notes": result.notes}
+        typer.echo(json.dumps(out, indent=2))
+    else:
+        for facts in measured:
+            _print(explain_lines(facts))
+            typer.echo()
+    if plot is not None and measured:
+        from warp_tools.capture.plot import draw
+
+        draw(measured, plot)
+    _end(file, result, wanted, quiet=as_json)
+
+
+def _read(file: str, keylog: Path | None, **options: Any) -> Result:
+    from warp_tools.capture.run import read
+
+    if keylog is not None:
+        from warp_tools.capture.opened import opened_with
+
+        options["opened"] = opened_with(keylog)
+    try:
+        return read(file, **options)
+    except CaptureError as error:
+        typer.echo(f"warp: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
+
+
+def _print(lines: Iterable[Text]) -> None:
+    """Draw on a terminal; print plain text into a pipe."""
+    console = Console()
+    for line in lines:
+        if console.is_terminal:
+            console.print(line, soft_wrap=True)
+        else:
+            typer.echo(line.plain.rstrip())
+
+
+def _end(file: str, result: Result, wanted: set[int] | None, *, quiet: bool = False) -> None:
+    """Say what else there is to say, and with which status to end."""
+    if not quiet:
+        for note in result.notes:
+            typer.echo(f"note: {note}", err=True)
+    known = {session.number for session in result.finder.sessions}
+    if wanted is not None and not wanted & known:
+        asked = ", ".join(map(str, sorted(wanted)))
+        typer.echo(f"warp: no session {asked}: there are {len(known)}", err=True)
+        raise typer.Exit(NOTHING)
+    if not known:
+        counts = result.reader.counts
+        where = "standard input" if file == "-" else file
+        why = f"{counts['datagrams']} datagrams in {counts['packets']} packets, none of WebRTC"
+        typer.echo(f"warp: no session in {where}: {why}", err=True)
+        raise typer.Exit(NOTHING)
