@@ -2,16 +2,112 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from instant_connect.exchange import Refusal
+from instant_connect.calls import CallSession
+from instant_connect.config import SignallingConfig
+from instant_connect.exchange import SDP, SDP_FRAGMENT, Ask, Refusal, Reply
 from instant_connect.io.body import parse_form
-from instant_connect.offers import parse_dcid, parse_object
+from instant_connect.offers import Kind, parse_dcid, parse_object
 from instant_connect.sdpfrag import MAX_CANDIDATES, parse_sdpfrag
+from instant_connect.signalling import Signalling
+from tests.fuzz.mutation import Script, mutate_lines
+from tests.unit.sdp import shapes
+from tests.unit.sdp.build import CAPTURES
+from warp.crypto import Certificate
+from warp.entropy import SeededEntropy
+from warp.peer import PeerConfig, PeerConnection
 from warp.sdp import SdpError
 
 CANDIDATE = "a=candidate:1 1 udp 2122260223 192.0.2.1 61764 typ host"
+OFFERS = [path.read_text() for path in sorted(CAPTURES.glob("*_offer.sdp"))]
+OFFERS = [offer.replace("\n", "\r\n") for offer in OFFERS] + list(shapes.ALL.values())
+RESTART = f"a=ice-ufrag:fresh\r\na=ice-pwd:{'f' * 24}\r\n"
+FRAGMENTS = [
+    f"{RESTART}m=audio 9 X 0\r\na=mid:0\r\n{CANDIDATE}\r\n",
+    f"{CANDIDATE}\r\na=end-of-candidates\r\n",
+]
+CERTIFICATE = Certificate.generate(SeededEntropy(1), 1_790_000_000.0)
+
+
+class PureSession:
+    """A session of the stack without sockets."""
+
+    def __init__(self, offer: str, seed: int) -> None:
+        config = PeerConfig(lite=True)
+        self._peer = PeerConnection(config, certificate=CERTIFICATE, entropy=SeededEntropy(seed))
+        self._peer.add_local_address(("198.51.100.4", 3478), 0.0)
+        self.answer = self.accept_offer(offer)
+
+    @property
+    def remote_description(self) -> str:
+        return self._peer.remote_description
+
+    def accept_offer(self, sdp: str) -> str:
+        self._peer.set_remote_description("offer", sdp, 0.0)
+        self.answer = self._peer.create_answer(0.0)
+        self._peer.set_local_description("answer", self.answer, 0.0)
+        return self.answer
+
+    def add_remote_candidate(self, line: str | None) -> None:
+        self._peer.add_remote_candidate(line, 0.0)
+
+    def stats(self) -> dict[str, Any]:
+        return self._peer.stats()
+
+    async def close(self) -> None:
+        self._peer.close(0.0)
+
+
+class PureServer:
+    """What answers offers, without sockets."""
+
+    def __init__(self) -> None:
+        self._seeds = itertools.count()
+
+    def accept_offer(self, sdp: str) -> CallSession:
+        return PureSession(sdp, next(self._seeds))
+
+
+def fuzz_call(data: bytes) -> None:
+    """A damaged offer, fragment and second offer: each is served, or refused for what it is."""
+    script = Script(data)
+    signalling = Signalling(
+        PureServer(), SignallingConfig(), entropy=SeededEntropy(1), welcome=lambda call: None
+    )
+
+    def damaged(seeds: list[str]) -> bytes:
+        seed = seeds[script.below(len(seeds))]
+        return (mutate_lines(seed, script) if script.below(4) else seed).encode()
+
+    made = _served(lambda body: signalling.open(_ask(SDP, body), Kind.WHIP, float), damaged(OFFERS))
+    if made is None:
+        return
+    [call] = signalling.calls.list()
+    name = call.info.id
+    for _ in range(2):
+        _served(lambda body: signalling.patch(_ask(SDP_FRAGMENT, body), name), damaged(FRAGMENTS))
+        _served(lambda body: signalling.reoffer(_ask(SDP, body), name), damaged(OFFERS))
+    assert call.etag
+
+
+def _ask(kind: str, body: bytes) -> Ask:
+    return Ask(content_type=kind, body=body, if_match="*")
+
+
+def _served(serve: Any, body: bytes) -> Reply | None:
+    try:
+        reply: Reply = serve(body)
+    except Refusal as refusal:
+        # never our fault, never a lack of room
+        assert 400 <= refusal.status < 500, refusal
+        return None
+    assert reply.status in (200, 201, 204)
+    return reply
 
 
 def fuzz_sdpfrag(data: bytes) -> None:
@@ -58,6 +154,12 @@ def test_any_bytes(data: bytes) -> None:
     fuzz_sdpfrag(data)
     fuzz_form(data)
     fuzz_company(data)
+
+
+@given(st.binary(max_size=200))
+@example(b"")
+def test_damaged_calls(data: bytes) -> None:
+    fuzz_call(data)
 
 
 LINES = st.sampled_from(
