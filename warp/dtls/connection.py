@@ -31,7 +31,7 @@ from warp.dtls.events import CloseNotify, Connected, PeerDataReceived, Terminate
 from warp.dtls.faults import Alert, DtlsRule, HandshakeFault, misbehaved
 from warp.dtls.handshake import Handshake, Outcome
 from warp.dtls.inbox import Inbox
-from warp.dtls.intake import Record
+from warp.dtls.intake import MAX_RECORD, Record
 from warp.dtls.records import (
     ACK,
     ALERT,
@@ -164,7 +164,7 @@ class DtlsConnection:
         keys = self._data_read
         if (
             keys is not None
-            and len(data) > 21
+            and 21 < len(data) <= MAX_RECORD
             and data[0] == 0x2C | (keys.epoch & 3)
             and (data[3] << 8 | data[4]) == len(data) - 5
         ):

@@ -140,6 +140,8 @@ class HandshakeDriver:
             and fragment.epoch == 0
             and fragment.message_seq >= self._reassembler.next_seq
         ):
+            if self._handshake.config.strict_plaintext:
+                raise _unexpected(fragment.message_type, fragment.epoch)
             self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
             return Verdict.REFUSED
         verdict = self._reassembler.receive(fragment)
@@ -167,12 +169,7 @@ class HandshakeDriver:
         if message.epoch == self._awaited_epoch and message.message_type in awaited:
             return self._accept(message, now)
         if message.epoch or not self._forgiving:
-            raise misbehaved(
-                Alert.UNEXPECTED_MESSAGE,
-                DtlsRule.UNEXPECTED_MESSAGE,
-                "RFC 8446 section 4",
-                f"type {message.message_type} in epoch {message.epoch}",
-            )
+            raise _unexpected(message.message_type, message.epoch)
         self._reassembler.wait_again()
         self._handshake.context.discard(DtlsDiscard.MISPLACED_MESSAGE, now)
         return False
@@ -218,3 +215,12 @@ class HandshakeDriver:
         if self._awaited_epoch > epoch:
             self._reassembler.enter_epoch(self._awaited_epoch)
         return True
+
+
+def _unexpected(message_type: int, epoch: int) -> HandshakeFault:
+    return misbehaved(
+        Alert.UNEXPECTED_MESSAGE,
+        DtlsRule.UNEXPECTED_MESSAGE,
+        "RFC 8446 section 4",
+        f"type {message_type} in epoch {epoch}",
+    )

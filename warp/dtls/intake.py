@@ -15,7 +15,8 @@ from typing import Final, NamedTuple
 
 from warp.dtls.context import Context
 from warp.dtls.epochs import EpochTable
-from warp.dtls.record13 import CONNECTION_ID, HAS_LENGTH, WIDE_SEQUENCE
+from warp.dtls.faults import Alert, DtlsRule, misbehaved
+from warp.dtls.record13 import CONNECTION_ID, HAS_LENGTH, HEADER_LENGTH, WIDE_SEQUENCE
 from warp.dtls.records import (
     ACK,
     ALERT,
@@ -23,6 +24,8 @@ from warp.dtls.records import (
     CHANGE_CIPHER_SPEC,
     HANDSHAKE,
     MAX_CONTENT,
+    MAX_EXPANSION12,
+    MAX_EXPANSION13,
     PLAIN_HEADER,
     PLAIN_HEADER_LENGTH,
     DtlsDiscard,
@@ -34,6 +37,7 @@ from warp.errors import Discard
 MIN_DATAGRAM: Final = 13  # as libwebrtc: nothing shorter is DTLS
 HELD_RECORDS: Final = 64
 HELD_BYTES: Final = 64 * 1024
+MAX_RECORD: Final = HEADER_LENGTH + MAX_CONTENT + MAX_EXPANSION13  # of 1.3, protected
 _REMEMBERED: Final = 64
 _PLAIN_TYPES: Final = (CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA, ACK)
 
@@ -138,6 +142,8 @@ class Intake:
             raise Discard(DtlsDiscard.CONNECTION_ID)
         if self.version is DtlsVersion.DTLS12:
             raise Discard(DtlsDiscard.UNKNOWN_TYPE)
+        if end - start > MAX_RECORD:  # before it costs a decryption
+            raise Discard(DtlsDiscard.TOO_LONG)
         keys = self._epochs.read_by_bits(first & 3)
         if keys is None:
             if (first & 3) < 2:  # a first epoch of the handshake is 2 or 3
@@ -150,6 +156,8 @@ class Intake:
         if epoch:
             if self.version is DtlsVersion.DTLS13:
                 raise Discard(DtlsDiscard.PLAINTEXT)
+            if length > MAX_CONTENT + MAX_EXPANSION12:
+                raise Discard(DtlsDiscard.TOO_LONG)
             keys = self._epochs.read_keys(epoch)
             if keys is None:
                 if epoch != 1:
@@ -158,6 +166,10 @@ class Intake:
             return self._decrypt(keys, data, start, end)
         if not self.holding:
             raise Discard(DtlsDiscard.PLAINTEXT)
+        if content_type == APPLICATION_DATA and self._context.config.strict_plaintext:
+            raise misbehaved(
+                Alert.UNEXPECTED_MESSAGE, DtlsRule.UNEXPECTED_RECORD, "RFC 9147 section 4.1"
+            )
         if content_type == APPLICATION_DATA or not length or length > MAX_CONTENT:
             raise Discard(DtlsDiscard.PLAINTEXT)
         mark = hash(data[start:end])

@@ -30,6 +30,8 @@ PLAIN_HEADER: Final = struct.Struct("!BHHHIH")
 
 PLAIN_HEADER_LENGTH: Final = 13
 MAX_CONTENT: Final = 1 << 14  # RFC 8446 section 5.1
+MAX_EXPANSION12: Final = 2048  # of content by protection: RFC 5246 section 6.2.3
+MAX_EXPANSION13: Final = 256  # RFC 8446 section 5.2
 MAX_SEQUENCE: Final = (1 << 48) - 1  # RFC 9147 section 4.2.1: never wraps
 DTLS10_WIRE: Final = 0xFEFF  # on a first ClientHello, before the version is known
 DTLS12_WIRE: Final = 0xFEFD  # on everything else (RFC 9147 section 4)
@@ -43,6 +45,7 @@ class DtlsDiscard(enum.Enum):
     CONNECTION_ID = "a connection id, which was not negotiated"
     UNKNOWN_EPOCH = "no keys for this epoch"
     UNKNOWN_TYPE = "a content type without a meaning here"
+    TOO_LONG = "more ciphertext than a record can have"
     DECRYPTION = "the record does not decrypt"
     REPLAY = "the record was seen before, or is too old to tell"
     EMPTY = "nothing but padding"

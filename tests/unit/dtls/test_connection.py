@@ -45,7 +45,7 @@ from warp.dtls.acks import decode_ack, encode_ack
 from warp.dtls.inbox import MAX_HELD
 from warp.dtls.key_update import AES_HARD_LIMIT
 from warp.dtls.messages import HandshakeType as Kind
-from warp.dtls.records import ACK, ALERT, HANDSHAKE
+from warp.dtls.records import ACK, ALERT, APPLICATION_DATA, HANDSHAKE
 from warp.entropy import SeededEntropy
 from warp.errors import (
     FingerprintMismatch,
@@ -590,6 +590,18 @@ def test_plaintext_acks_do_no_harm():
         one.receive_datagram(datagram, 0.0)
     shake(one, two)
     assert two.state is DtlsState.CONNECTED
+
+
+@pytest.mark.parametrize("version", list(DtlsVersion))
+def test_datagrams_longer_than_a_record_can_be_change_nothing(version):
+    one, two = connected(versions=(version,))
+    one.send_data(b"first", 0.0)
+    carry(one, two)
+    two.receive_datagram(seal(one, APPLICATION_DATA, bytes(20_000)), 0.0)
+    assert two.discards[DtlsDiscard.TOO_LONG] == 1
+    one.send_data(b"second", 0.0)
+    carry(one, two)
+    assert two.received_data() == [b"first", b"second"]
 
 
 def test_strict_servers_refuse_acks_from_a_lower_epoch():

@@ -7,7 +7,8 @@ from warp.crypto import AeadKind
 from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.context import Context
 from warp.dtls.epochs import EpochTable
-from warp.dtls.intake import HELD_BYTES, HELD_RECORDS, Intake
+from warp.dtls.faults import DtlsRule, HandshakeFault
+from warp.dtls.intake import HELD_BYTES, HELD_RECORDS, MAX_RECORD, Intake
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.records import DtlsDiscard, PlainWriteKeys
 from warp.dtls.suites import DtlsVersion
@@ -16,8 +17,8 @@ MATERIAL = (AeadKind.AES_128_GCM, bytes(16), bytes(12), bytes(range(16)))
 
 
 class Bench:
-    def __init__(self, version=DtlsVersion.DTLS13, epochs=(2,)) -> None:
-        self.context = Context(DtlsRole.CLIENT, DtlsConfig(), None)
+    def __init__(self, version=DtlsVersion.DTLS13, epochs=(2,), **config) -> None:
+        self.context = Context(DtlsRole.CLIENT, DtlsConfig(**config), None)
         self.epochs = EpochTable()
         self.intake = Intake(self.context, self.epochs)
         self.intake.version = version
@@ -101,6 +102,36 @@ def test_plaintext_application_data(version):
     bench = Bench(version)
     assert bench.open(plain(23, b"attack")) == []
     assert bench.only() is DtlsDiscard.PLAINTEXT
+
+
+@pytest.mark.parametrize("content", [b"attack", b""])
+def test_plaintext_application_data_ends_a_strict_connection(content):
+    bench = Bench(None, strict_plaintext=True)
+    with pytest.raises(HandshakeFault) as caught:
+        bench.open(plain(23, content))
+    assert caught.value.error.rule is DtlsRule.UNEXPECTED_RECORD
+    bench.intake.stop_holding()  # it is long over: a late copy of anything is dropped
+    assert bench.open(plain(23, content)) == []
+
+
+def test_more_ciphertext_than_a_record_can_have_is_not_decrypted():
+    """Above 2^14 + 256 bytes (RFC 8446 section 5.2), or 2^14 + 2048 (RFC 5246 section 6.2.3)."""
+    bench = Bench()
+    assert len(bench.open(bench.write[2].seal(23, bytes(1 << 14)))[0]) == 1 << 14
+    padded = bench.write[2].seal(23, bytes(MAX_RECORD - 5 - 17))
+    assert len(padded) == MAX_RECORD
+    with pytest.raises(HandshakeFault):
+        bench.open(padded)
+    assert bench.open(bench.write[2].seal(23, bytes(MAX_RECORD - 5 - 16))) == []
+    assert bench.only() is DtlsDiscard.TOO_LONG
+    bench = Bench(DtlsVersion.DTLS12)
+    for length, reason in (
+        ((1 << 14) + 2048, DtlsDiscard.HELD),
+        ((1 << 14) + 2049, DtlsDiscard.TOO_LONG),
+    ):
+        bench.context.discards.clear()
+        assert bench.open(plain(23, bytes(length), epoch=1)) == []
+        assert bench.only() is reason
 
 
 @pytest.mark.parametrize("content_type", [24, 25, 27, 31])

@@ -407,6 +407,11 @@ def test_strict_servers_say_what_is_wrong():
     two = server(**THIRTEEN, strict_plaintext=True)
     two.receive_datagram(plain(22, message(5, 0, b"what?")), 0.0)
     assert failure(two).rule is R.UNEXPECTED_MESSAGE
+    one, two = client(**THIRTEEN), server(**THIRTEEN, strict_plaintext=True)
+    one.start(0.0)
+    carry(one, two)
+    two.receive_datagram(plain(22, message(11, 1, b"\0\0\0\0"), 9), 0.0)  # keys are known
+    assert failure(two).rule is R.UNEXPECTED_MESSAGE
 
 
 def fragments_of(datagram: bytes, size: int) -> list[bytes]:
