@@ -66,6 +66,9 @@ class DtlsConfig:
     max_rto_s: float = 10.0  # RFC 9147 allows 60 s; a call is over long before
     max_timeouts: int | None = None  # give up after so many in a row, besides the deadline
     deadline_s: float | None = 30.0  # a handshake that takes longer has failed
+    dense_flights: bool = False
+    """Fill records and datagrams to the last byte, also when resending. It saves a few bytes and
+    meets faults of NSS and BoringSSL that we go around otherwise (module flight)."""
     strict_plaintext: bool = False
     """Fail on absurd plaintext that anyone could have forged, instead of dropping it."""
 

@@ -238,8 +238,9 @@ class Flight:
     def _transmit(
         self, messages: Iterable[OutgoingMessage], now: float, *, together: bool = False
     ) -> None:
-        packer = _Packer(self._epochs, self._context.mtu, self._sent)
-        self._backlog += packer.pack(list(messages), together=together)
+        dense = self._context.config.dense_flights
+        packer = _Packer(self._epochs, self._context.mtu, self._sent, dense=dense)
+        self._backlog += packer.pack(list(messages), together=together or dense)
         while len(self._sent) > REMEMBERED_RECORDS:
             del self._sent[next(iter(self._sent))]
         self._sent_at = now
@@ -300,16 +301,17 @@ class _Packer:
     A plaintext record holds one message, because some peers break on more. Protected messages
     share a record and stay in one datagram where they fit: half a flight makes NSS send an ACK
     that kills BoringSSL. When they are resent each has a record of its own: NSS drops whatever
-    follows a message that it has seen before in the same record.
+    follows a message that it has seen before in the same record. A dense one minds neither.
     """
 
-    __slots__ = ("_content", "_datagram", "_epoch", "_epochs", "_mtu", "_out",
+    __slots__ = ("_content", "_datagram", "_dense", "_epoch", "_epochs", "_mtu", "_out",
                  "_ranges", "_sent", "_size")  # fmt: skip
 
-    def __init__(self, epochs: EpochTable, mtu: int, sent: _Sent) -> None:
+    def __init__(self, epochs: EpochTable, mtu: int, sent: _Sent, *, dense: bool) -> None:
         self._epochs = epochs
         self._mtu = mtu
         self._sent = sent
+        self._dense = dense
         self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
@@ -336,7 +338,7 @@ class _Packer:
         total = overhead
         for _, start, end in ranges:
             total += end - start + FRAGMENT_HEADER_LENGTH
-        if epoch and self._mtu - self._size < total <= self._mtu:
+        if epoch and self._mtu - self._size < total <= self._mtu and not self._dense:
             self._close_datagram()
         self._epoch = epoch
         if total <= self._mtu - self._size:
@@ -349,10 +351,11 @@ class _Packer:
 
     def _pack_range(self, message: OutgoingMessage, start: int, end: int, overhead: int) -> None:
         header = FRAGMENT_HEADER_LENGTH if message.content_type == HANDSHAKE else 0
+        least = 1 if self._dense else _MIN_PIECE
         while True:
             taken = sum(map(len, self._content))
             room = self._mtu - self._size - overhead - taken - header
-            if room < min(end - start, _MIN_PIECE) and (self._size or taken):
+            if room < min(end - start, least) and (self._size or taken):
                 self._close_datagram()
                 continue
             cut = min(end, start + max(room, 1))

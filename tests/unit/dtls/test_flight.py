@@ -112,6 +112,23 @@ def test_pieces_are_disjoint_and_whole(mtu):
     assert [covered(pieces, seq) for seq in range(6)] == [1174, 11, 27, 291, 76, 32]
 
 
+@pytest.mark.parametrize("mtu", [256, 300, 548, 900, 1200])
+def test_dense_flights_leave_no_room(mtu):
+    """Every datagram but the last is so full that no piece of another byte would fit."""
+    bench = Bench(mtu=mtu, dense_flights=True)
+    server_flight(bench, hello=1174)
+    for first in (True, False):
+        sent = list(bench.context.outbox.flight)
+        datagrams = bench.take()
+        pieces = ranges(datagrams)
+        assert [covered(pieces, seq) for seq in range(6)] == [1174, 11, 27, 291, 76, 32]
+        assert all(mtu - len(data) <= 13 + 12 for data in sent[:-1])
+        for records in datagrams:
+            assert len({epoch for epoch, _, _ in records}) == len(records)
+        if first:
+            bench.timeout()
+
+
 def test_plaintext_messages_have_a_record_each():
     bench = Bench()
     bench.flight.add(2, bytes(50), 0)
