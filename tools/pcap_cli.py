@@ -7,6 +7,7 @@ capture, or the command line is wrong; what `decrypt` means by 3 stands in its h
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from warp_tools.capture.reader import CaptureError
 from warp_tools.decrypt_command import decrypt
 
 if TYPE_CHECKING:
@@ -78,22 +78,34 @@ def explain(
 
     result = _read(file, keylog)
     wanted = set(session) if session else None
-    measured = result.facts(wanted)
     if as_json:
-        out = {"sessions": [explanation(facts) for facts in measured], "notes": result.notes}
-        typer.echo(json.dumps(out, indent=2))
+        _print_json(map(explanation, result.facts(wanted)), result.notes)
     else:
-        for facts in measured:
+        for facts in result.facts(wanted):
             _print(explain_lines(facts))
             typer.echo()
-    if plot is not None and measured:
+    if plot is not None:
         from warp_tools.capture.plot import draw
 
-        draw(measured, plot)
+        numbers = {one.number for one in result.finder.sessions}
+        chosen = numbers if wanted is None else numbers & wanted
+        for path in draw(result.facts(wanted), plot, several=len(chosen) > 1):
+            typer.echo(f"drawn: {path}", err=True)
     _end(file, result, wanted, quiet=as_json)
 
 
+def _print_json(sessions: Iterable[dict[str, Any]], notes: list[str]) -> None:
+    """Print a session at a time: a capture may hold thousands."""
+    typer.echo('{\n  "sessions": [')
+    separator = ""
+    for one in sessions:
+        typer.echo(separator + textwrap.indent(json.dumps(one, indent=2), "    "), nl=False)
+        separator = ",\n"
+    typer.echo(f'\n  ],\n  "notes": {json.dumps(notes)}\n}}')
+
+
 def _read(file: str, keylog: Path | None, **options: Any) -> Result:
+    from warp_tools.capture.reader import CaptureError
     from warp_tools.capture.run import read
 
     if keylog is not None:

@@ -78,7 +78,7 @@ class Event:
         self.size = size
         self.contents = contents
         self.cut = cut
-        self.marks: list[Marked] = []
+        self.marks: tuple[Marked, ...] = ()
         self.says = ""
         """What a hello that it completes offers or chooses."""
         self.count = 1
@@ -108,7 +108,7 @@ class Event:
     def mark(self, mark: Mark, number: int = 0) -> None:
         """Note something special about it."""
         if len(self.marks) < MAX_MARKS:
-            self.marks.append(Marked(mark, number))
+            self.marks = (*self.marks, Marked(mark, number))
 
     def marked(self, mark: Mark) -> bool:
         """Tell whether it carries a mark."""

@@ -109,6 +109,11 @@ class Frames:
             raise CaptureError(f"{kind} files are not read: convert it to pcap or pcapng first")
         return magic
 
+    @property
+    def interfaces(self) -> int:
+        """How many interfaces the section that is being read has, 1 in a pcap."""
+        return len(self._interfaces) or 1
+
     def __iter__(self) -> Iterator[Frame]:
         """Yield every packet in the order of the file."""
         return self._pcap() if self.format == "pcap" else self._pcapng()

@@ -20,6 +20,8 @@ LINKS: Final = {
     229: "raw IPv6",
     276: "Linux cooked v2",
 }
+COOKED: Final = frozenset((113, 276))
+"""Link types that say which way a packet went; they may show it twice."""
 _IPV4, _IPV6, _PPPOE = 0x0800, 0x86DD, 0x8864
 _VLAN: Final = (0x8100, 0x88A8, 0x9100)
 _PPP: Final = {0x0021: _IPV4, 0x0057: _IPV6}

@@ -5,6 +5,8 @@ matplotlib (extra `pcap`) draws; nothing is shown on a screen. Called by `warp p
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +27,10 @@ _LABEL: Final = 92
 _INCHES_A_RUNG: Final = 0.24
 
 
-def draw(measured: list[Facts], path: Path) -> list[Path]:
+def draw(measured: Iterable[Facts], path: Path, *, several: bool) -> list[Path]:
     """Draw the sessions, one file each; return the files.
 
-    With several sessions, their numbers go into the names: ladder-1.png, ladder-2.png.
+    With `several`, the number of the session goes into the name: ladder-1.png, ladder-2.png.
     Raises `ToolFailure` when matplotlib is not there or the format is unknown.
     """
     if path.suffix.lower() not in FORMATS:
@@ -38,11 +40,10 @@ def draw(measured: list[Facts], path: Path) -> list[Path]:
     except ImportError as error:
         raise ToolFailure("pictures need matplotlib: pip install 'warp-rtc[pcap]'") from error
     written: list[Path] = []
-    for facts in measured[:MAX_PICTURES]:
-        number = facts.session.number
+    for facts in itertools.islice(measured, MAX_PICTURES):
         target = path
-        if len(measured) > 1:
-            target = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        if several:
+            target = path.with_name(f"{path.stem}-{facts.session.number}{path.suffix}")
         rungs = _rungs(facts)
         height = max(4.0, 1.6 + _INCHES_A_RUNG * len(rungs))
         figure = Figure(figsize=(11, height), layout="constrained")

@@ -117,14 +117,19 @@ class Reader:
                 self.backwards += 1
             self._last_ns = frame.time_ns
             for datagram in self._datagrams(frame):
-                place = (frame.interface, *link.place(frame.link, frame.data))
-                if self._copies.is_copy(datagram, place):
+                if self._is_copy(datagram, frame):
                     counts["copies"] += 1
                     continue
                 counts["datagrams"] += 1
                 if datagram.cut:
                     counts["cut"] += 1
                 yield datagram
+
+    def _is_copy(self, datagram: Datagram, frame: Frame) -> bool:
+        if frame.link not in link.COOKED and self.frames.interfaces < 2:
+            return False  # one place sees a packet once
+        place = (frame.interface, *link.place(frame.link, frame.data))
+        return self._copies.is_copy(datagram, place)
 
     def _datagrams(self, frame: Frame) -> Iterator[Datagram]:
         start = link.ip_start(frame.link, frame.data)

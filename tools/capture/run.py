@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,13 +23,11 @@ class Result(NamedTuple):
     notes: list[str]
     opened: Opened | None = None
 
-    def facts(self, wanted: set[int] | None = None) -> list[Facts]:
-        """Measure the sessions, or those of some numbers."""
-        return [
-            measure(session, self.opened)
-            for session in self.finder.sessions
-            if wanted is None or session.number in wanted
-        ]
+    def facts(self, wanted: set[int] | None = None) -> Iterator[Facts]:
+        """Measure the sessions, or those of some numbers, one after another."""
+        for session in self.finder.sessions:
+            if wanted is None or session.number in wanted:
+                yield measure(session, self.opened)
 
 
 def read(

@@ -44,7 +44,7 @@ class Session:
         self.checks = Checks()
         self.handshake = Handshake()
         self.sources = Sources()
-        self.places: Final[set[Place]] = set()
+        self.places: Final[dict[Place, Place]] = {}
         self.counts: Final[Counter[str]] = Counter()
         self.span: list[int] = []
         """Time of the first and of the last datagram."""
@@ -66,8 +66,11 @@ class Session:
             datagram.transport,
             datagram.interface,
         )
-        if place not in self.places:
+        known = self.places.get(place)
+        if known is None:
             self._add_place(place, side)
+        else:
+            place = known  # one copy of the addresses serves all events
         event = Event(
             datagram.number, time_ns, side, place[:3], datagram.length, contents, datagram.cut
         )
@@ -79,7 +82,7 @@ class Session:
 
     def _add_place(self, place: Place, side: int) -> None:
         if len(self.places) < MAX_ADDRESSES:
-            self.places.add(place)
+            self.places[place] = place
         for address, owner in ((place[0], side), (place[1], 1 - side)):
             known = self.addresses[owner]
             if address not in known and len(known) < MAX_ADDRESSES:
