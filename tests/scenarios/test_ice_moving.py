@@ -8,6 +8,7 @@ from tests.scenarios.ice_call import CELLULAR, IceCall
 from tests.sim.pair import CLIENT, SERVER
 from warp.contract import Flow
 from warp.ice import IceRole, IceState, PairSelected, Terminated, host_candidate
+from warp.ice.nomination import Nominator
 
 INSIDE = ("10.0.0.2", 50000)
 FIRST, SECOND = ("192.0.2.1", 61000), ("192.0.2.1", 62000)
@@ -23,6 +24,16 @@ def behind_nat(*, lite: bool) -> IceCall:
     return call
 
 
+@pytest.fixture
+def once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client marks the check that nominates, and no other."""
+    monkeypatch.setattr(
+        Nominator,
+        "marks",
+        lambda self, pair: self.role is IceRole.CONTROLLING and pair is self.candidate,
+    )
+
+
 @pytest.mark.parametrize("lite", [False, True])
 def test_a_nat_rebinding_is_noticed_at_the_next_consent_check(lite: bool) -> None:
     call = behind_nat(lite=lite)
@@ -32,6 +43,21 @@ def test_a_nat_rebinding_is_noticed_at_the_next_consent_check(lite: bool) -> Non
     new = Flow(SERVER, SECOND)
     assert call.run(until=lambda: call.bob.flow == new, timeout_s=10)
     assert call.now - rebound < 6.3
+    call.run_for(60)
+    assert call.bob.selected_flow == new
+    assert call.alice.state is call.bob.state is IceState.COMPLETED
+
+
+def test_a_rebinding_of_who_nominates_once_is_followed(once: None) -> None:
+    """Firefox's consent checks are ordinary ones: the server sees where it asks, and that it asks
+    no more where it did."""
+    call = behind_nat(lite=False)
+    call.run_for(20)
+    call.network.rebind(INSIDE, SECOND)
+    rebound = call.now
+    new = Flow(SERVER, SECOND)
+    assert call.run(until=lambda: call.bob.flow == new, timeout_s=10)
+    assert call.now - rebound < 7.5
     call.run_for(60)
     assert call.bob.selected_flow == new
     assert call.alice.state is call.bob.state is IceState.COMPLETED

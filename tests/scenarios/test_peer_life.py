@@ -25,6 +25,8 @@ from tests.sim.pair import CLIENT, Node
 from warp.contract import Address
 from warp.datachannel import ChannelClosed, ChannelConfig, ChannelOpened
 from warp.errors import ConsentLost, HandshakeTimedOut, InvalidState, NoPath
+from warp.ice import IceRole
+from warp.ice.nomination import Nominator
 from warp.peer import AudioReceived, ConnectionState, PeerConnection, Terminated
 
 FULL = replace(WARP, lite=False)
@@ -59,6 +61,25 @@ def test_a_nat_that_forgets(start: Start, seed: int) -> None:
     call.pair.run_for(8.0)
     assert longest_silence(call, call.pair.server, since) < 0.1
     assert longest_silence(call, call.pair.client, since) < 6.0 + 2 * start.rtt_s
+    assert call.works(0.5)
+    assert call.server.stats()["flow"].remote == ELSEWHERE
+
+
+@SERVERS
+def test_a_nat_that_forgets_who_nominated_once(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The consent check of a client like Firefox is no nomination; that it speaks there tells."""
+    monkeypatch.setattr(
+        Nominator,
+        "marks",
+        lambda self, pair: self.role is IceRole.CONTROLLING and pair is self.candidate,
+    )
+    call = talkative(start)
+    since = call.pair.now
+    call.pair.network.rebind(CLIENT, ELSEWHERE)
+    call.pair.run_for(9.0)
+    assert longest_silence(call, call.pair.client, since) < 7.5
     assert call.works(0.5)
     assert call.server.stats()["flow"].remote == ELSEWHERE
 

@@ -218,6 +218,8 @@ class FullChecks:
                 self._select(pair, now)
                 self._arm_check(now)
         elif pair is not self._life.active:
+            if self._life.is_suspect and self._context.role is IceRole.CONTROLLED:
+                self._leave_for(pair, now)
             self._life.doubt(now)
         if first:
             self._context.announce(flow)
@@ -261,8 +263,8 @@ class FullChecks:
         if pair is self._life.active:
             if self._life.note_answer(now) and self._nominator.selected is not None:
                 self.checklist.park()
-        elif self._life.is_suspect and self._context.role is IceRole.CONTROLLING:
-            self._nominate(pair, now)
+        elif self._life.is_suspect:
+            self._leave_for(pair, now)
         self._consider_nomination(now)
         self._arm_check(now)
 
@@ -387,9 +389,24 @@ class FullChecks:
         self._context.emit(now, "ice:path_suspect", active.flow)
         since = active.last_response_at or 0.0
         later = [p for p in self.checklist.valid() if (p.last_response_at or 0.0) > since]
-        if self._context.role is IceRole.CONTROLLING and later:
-            self._nominate(later[0], now)
+        if self._context.role is IceRole.CONTROLLED:
+            later = [p for p in later if (p.last_request_at or 0.0) > since]
         self.checklist.revive(active)
+        if later:
+            self._leave_for(later[0], now)
+
+    def _leave_for(self, pair: CandidatePair, now: float) -> None:
+        """The path in use does not answer, this one does: nominate it, or follow the peer there.
+
+        A controlled agent cannot nominate. But a peer that asks where it never asked before has
+        moved; if it marks only its first nomination, as Firefox does, nothing else tells.
+        """
+        active = self._life.active
+        since = 0.0 if active is None else active.last_response_at or 0.0
+        if self._context.role is IceRole.CONTROLLING:
+            self._nominate(pair, now)
+        elif (pair.last_request_at or 0.0) > since:
+            self._select(pair, now)
 
     def _look_for_expiry(self, now: float) -> None:
         """Consent lasts 30 s from the last answer (RFC 7675 section 5.1)."""

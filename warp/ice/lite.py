@@ -2,10 +2,13 @@
 
     authenticated request ─▶ path (usable at once) ─▶ USE-CANDIDATE ─▶ selected
     requests on the path in use keep consent; none for 30 s ends it (RFC 7675 section 5.1)
+    a request that has come on another flow before is a copy: it is answered and moves nothing
 
 The flow of the last authenticated request is used until one is nominated. In a call a nomination
 alone does not move it away from a path on which the peer is heard, since checks can be replayed:
-it has to be heard on the new path, or no more on the old one. Called by `agent`.
+it has to be heard on the new path, or no more on the old one. A peer that is heard on a path which
+it has asked for since has moved, whether it nominates again (libwebrtc) or not (Firefox). Called by
+`agent`.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from warp.ice.paths import PathStatus, PathTimer
 from warp.ice.transactions import Transaction
 from warp.timers import TimerTable
 
+_MAX_SEEN = 32
 _SETTLE_S = 1.5
 """So long a nominated path waits to be heard while the peer is heard on the selected one."""
 
@@ -46,6 +50,7 @@ class LitePaths:
         "_ended",
         "_paths",
         "_quiet",
+        "_seen",
         "_selected_at",
         "_timers",
         "flow",
@@ -58,6 +63,7 @@ class LitePaths:
         self._timers: TimerTable[PathTimer] = TimerTable()
         self._ended: PathStatus | None = None
         self._quiet = False
+        self._seen: dict[bytes, Flow] = {}
         self._selected_at = 0.0
         self.flow: Flow | None = None
         self.selected_flow: Flow | None = None
@@ -95,10 +101,12 @@ class LitePaths:
         first = path is None
         if path is None:
             path = self._add(flow)
+        if self._is_copy(request.transaction_id, flow):
+            return first
         path.heard_at = now
         if request.priority is not None:
             path.priority = request.priority
-        if flow != self.selected_flow and self._takes_over(request, path, now):
+        if flow != self.selected_flow and self._takes_over(request, path, flow, now):
             self._select(flow, now)
         elif self.selected_flow is None and flow != self.flow:
             self._use(flow, now)
@@ -106,6 +114,15 @@ class LitePaths:
             self._quiet = False
             self._arm_life(now)
         return first
+
+    def _is_copy(self, transaction_id: bytes, flow: Flow) -> bool:
+        """Tell whether this request has come on another flow before."""
+        seen = self._seen
+        if seen.setdefault(transaction_id, flow) != flow:
+            return True
+        if len(seen) > _MAX_SEEN:
+            del seen[next(iter(seen))]
+        return False
 
     def _add(self, flow: Flow) -> _LitePath:
         if len(self._paths) >= self._context.config.max_learned_candidates:
@@ -118,7 +135,7 @@ class LitePaths:
         self._context.announce(flow)
         return path
 
-    def _takes_over(self, request: CheckRequest, path: _LitePath, now: float) -> bool:
+    def _takes_over(self, request: CheckRequest, path: _LitePath, flow: Flow, now: float) -> bool:
         """Tell whether this request on another flow moves the selection to it."""
         selected = None if self.selected_flow is None else self._paths.get(self.selected_flow)
         if selected is None:
@@ -134,7 +151,12 @@ class LitePaths:
                 return False
             return True
         follow = config.lite_follow_after_s
-        return follow is not None and now >= selected.heard_at + follow
+        if follow is None:
+            return False
+        rider = self._context.rider
+        heard = None if rider is None else rider.last_heard()
+        speaks = heard is not None and heard[0] == flow and now < heard[1] + _SETTLE_S
+        return speaks or now >= selected.heard_at + follow
 
     def _is_heard_elsewhere(self, path: _LitePath, now: float) -> bool:
         """Tell whether the peer has lately been heard on the selected path, and not on this one."""
@@ -145,16 +167,26 @@ class LitePaths:
         return heard[0] == self.selected_flow and now < heard[1] + _SETTLE_S
 
     def check_flow(self, flow: Flow, now: float) -> None:
-        """The peer is heard on another flow: follow, if it has nominated it since the selection.
+        """The peer is heard on another flow: follow, if it has asked for it since the selection.
 
         Before any nomination it is where it speaks from: its checks go round all of its pairs.
         """
         path = self._paths.get(flow)
-        if self.selected_flow is None and path is not None and flow != self.flow:
+        if path is None:
+            return
+        if self.selected_flow is None and flow != self.flow:
             self._use(flow, now)
-        nominated_at = None if path is None else path.nominated_at
-        if nominated_at is not None and nominated_at > self._selected_at:
+        if self._has_left_for(path):
             self._select(flow, now)
+
+    def _has_left_for(self, path: _LitePath) -> bool:
+        """Whether the peer has nominated this path since the selection, or asked here last."""
+        if path.nominated_at is not None and path.nominated_at > self._selected_at:
+            return True
+        selected = None if self.selected_flow is None else self._paths.get(self.selected_flow)
+        if selected is None or self._context.config.lite_follow_after_s is None:
+            return False
+        return path.heard_at > max(selected.heard_at, self._selected_at)
 
     def _settle_nomination(self, now: float) -> None:
         """Nothing came on the nominated path: take it only if the selected one is silent too."""
@@ -225,6 +257,7 @@ class LitePaths:
         """Forget everything and fall silent."""
         self._timers.cancel_all()
         self._paths.clear()
+        self._seen.clear()
         self.flow = self.selected_flow = None
 
     def remove_local_host(self, host: str, now: float) -> None:

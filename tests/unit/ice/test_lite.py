@@ -231,6 +231,37 @@ def test_what_was_under_way_does_not_bring_the_old_flow_back() -> None:
     assert peer.agent.flow == MOVED
 
 
+def test_a_peer_that_speaks_where_it_has_asked_has_moved() -> None:
+    """Firefox marks its first nomination only: a moved one's consent check is an ordinary check."""
+    peer = lite_peer()
+    ask(peer, START, use_candidate=True)
+    ask(peer, START + 5, flow=MOVED)
+    assert peer.agent.flow == FLOW
+    peer.agent.check_flow(MOVED, START + 5.02)
+    assert peer.agent.flow == MOVED
+    strict = lite_peer(lite_follow_after_s=None)
+    ask(strict, START, use_candidate=True)
+    ask(strict, START + 5, flow=MOVED)
+    strict.agent.check_flow(MOVED, START + 5.02)
+    assert strict.agent.flow == FLOW
+
+
+def test_a_peer_that_asks_where_it_is_heard_has_moved() -> None:
+    peer, ears = heard_peer()
+    ears.heard = (MOVED, START + 5)
+    ask(peer, START + 5.1, flow=MOVED)
+    assert peer.agent.flow == MOVED
+
+
+def test_who_has_asked_elsewhere_since_has_not_moved() -> None:
+    """What comes late from a path that was left, or was asked for by somebody's copy of a check."""
+    peer, _ = heard_peer()
+    ask(peer, START + 3.1, flow=MOVED)
+    ask(peer, START + 3.2)
+    peer.agent.check_flow(MOVED, START + 3.3)
+    assert peer.agent.flow == FLOW
+
+
 def test_right_after_a_selection_only_a_better_pair_moves_it() -> None:
     peer = lite_peer()
     ask(peer, START, use_candidate=True)
