@@ -49,9 +49,18 @@ _FIRST_OPTIONAL = 0x8000  # RFC 8489 section 14: from here on unknown attributes
 class CheckRequest:
     """What an agent needs of a peer's Binding request."""
 
-    __slots__ = ("controlled", "controlling", "priority", "unknown", "use_candidate", "username")
+    __slots__ = (
+        "controlled",
+        "controlling",
+        "priority",
+        "transaction_id",
+        "unknown",
+        "use_candidate",
+        "username",
+    )
 
     def __init__(self, message: Message) -> None:
+        self.transaction_id = message.transaction_id
         self.username: bytes | None = None
         self.priority: int | None = None
         self.use_candidate = False

@@ -262,6 +262,30 @@ def test_who_has_asked_elsewhere_since_has_not_moved() -> None:
     assert peer.agent.flow == FLOW
 
 
+@pytest.mark.parametrize("nominates", [False, True])
+def test_a_copy_of_a_request_from_elsewhere_moves_nothing(nominates: bool) -> None:
+    """Whoever sees a check can send it again, from any address: he is answered, and no more."""
+    peer = lite_peer()
+    check = peer.request(role=IceRole.CONTROLLING, use_candidate=nominates)
+    for flow in (FLOW, MOVED, MOVED):
+        peer.agent.receive_datagram(check, flow, START)
+        assert len(peer.drain(START)) == 1
+        assert peer.agent.flow == FLOW
+    ask(peer, START + 0.05, flow=MOVED, use_candidate=nominates)  # a request of its own
+    assert (peer.agent.flow == MOVED) is not nominates
+
+
+def test_few_requests_are_remembered() -> None:
+    peer = lite_peer()
+    first = peer.request(role=IceRole.CONTROLLING)
+    peer.agent.receive_datagram(first, FLOW, START)
+    peer.drain(START)
+    for number in range(40):
+        ask(peer, START + number)
+    peer.agent.receive_datagram(first, MOVED, START + 40)
+    assert peer.agent.flow == MOVED
+
+
 def test_right_after_a_selection_only_a_better_pair_moves_it() -> None:
     peer = lite_peer()
     ask(peer, START, use_candidate=True)
