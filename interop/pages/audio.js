@@ -2,16 +2,25 @@
 // (a remote track, recorded sample by sample in an AudioWorklet).
 const RATE = 48000;
 const said = new Map(); // call -> what stops and starts its source
-const recordings = new Map(); // `${call}/${index}` -> recording
+const recordings = new Map(); // `${call}/${index}` -> promise of a recording
 let context;
 
+async function makeContext() {
+  const made = new AudioContext({ sampleRate: RATE });
+  await made.audioWorklet.addModule("recorder.js");
+  return made;
+}
+
 async function audioContext() {
-  if (!context) {
-    context = new AudioContext({ sampleRate: RATE });
-    await context.audioWorklet.addModule("recorder.js");
-  }
-  if (context.state !== "running") await context.resume();
-  return context;
+  context ??= makeContext();
+  const ours = await context;
+  if (ours.state !== "running") await ours.resume();
+  return ours;
+}
+
+// Have everything ready that recording needs.
+export async function warmUp() {
+  await audioContext();
 }
 
 // Return a stream to send. Nothing may improve the voice: a test compares it with its original.
@@ -43,14 +52,23 @@ export async function say(id) {
 }
 
 // Begin to record a track of the peer's.
-export async function inbound(id, track, index) {
+export function inbound(id, track, index) {
+  const recording = listen(track);
+  recordings.set(`${id}/${index}`, recording);
+  return recording;
+}
+
+async function listen(track) {
   const ours = await audioContext();
   const stream = new MediaStream([track]);
   // Chromium feeds Web Audio from a remote track only while an element plays it
   const element = new Audio();
   element.muted = true;
   element.srcObject = stream;
-  await element.play();
+  element.play().catch((error) => {
+    // released before it has begun
+    if (error.name !== "AbortError") console.error(error);
+  });
   const source = new MediaStreamAudioSourceNode(ours, { mediaStream: stream });
   const recorder = new AudioWorkletNode(ours, "recorder", { numberOfOutputs: 0 });
   const recording = { element, source, recorder, parts: [], began: null };
@@ -59,12 +77,12 @@ export async function inbound(id, track, index) {
     recording.parts.push(data);
   };
   source.connect(recorder);
-  recordings.set(`${id}/${index}`, recording);
+  return recording;
 }
 
 // Return what was recorded so far: {rate, base64 (int16, little-endian, one channel)}.
 export async function heard(id, index = 0) {
-  const recording = recordings.get(`${id}/${index}`);
+  const recording = await recordings.get(`${id}/${index}`);
   if (!recording) throw new Error(`track ${index} of call ${id} is not recorded`);
   const length = recording.parts.reduce((sum, part) => sum + part.length, 0);
   const samples = new Int16Array(length);
@@ -79,17 +97,19 @@ export async function heard(id, index = 0) {
   for (let from = 0; from < octets.length; from += 0x8000) {
     texts.push(String.fromCharCode(...octets.subarray(from, from + 0x8000)));
   }
-  return { rate: context.sampleRate, began: recording.began, base64: btoa(texts.join("")) };
+  return { rate: RATE, began: recording.began, base64: btoa(texts.join("")) };
 }
 
 // Let go of all sound of a call.
 export function release(id) {
   for (const source of said.get(id) ?? []) source.stop();
   said.delete(id);
-  for (const [key, recording] of recordings) {
+  for (const [key, promise] of recordings) {
     if (!key.startsWith(`${id}/`)) continue;
-    recording.source.disconnect();
-    recording.element.srcObject = null;
     recordings.delete(key);
+    promise.then(({ source, element }) => {
+      source.disconnect();
+      element.srcObject = null;
+    });
   }
 }

@@ -1,6 +1,6 @@
 // Peer connections of this page, by number. Everything that happens to one is a mark: a name and
 // the wall time in milliseconds, e.g. "connection:connected", "open:talk", "closed:talk".
-import { inbound, outbound, release } from "./audio.js";
+import { inbound, outbound, release, warmUp } from "./audio.js";
 
 const calls = new Map();
 let made = 0;
@@ -37,7 +37,8 @@ function until(call, look, what, timeoutMs) {
 
 // Make a connection. options: configuration, certificate (of generateCertificate), channels
 // [{label, negotiated, id, ordered, maxRetransmits, maxPacketLifeTime, protocol}], and audio:
-// "microphone", {play: url} (spoken by `say`), "receive", or nothing.
+// "microphone", {play: url} (spoken by `say`), "receive", or nothing. With `record`, each track of
+// the peer's is recorded from its beginning.
 export async function create(options = {}) {
   const configuration = { bundlePolicy: "max-bundle", ...(options.configuration ?? {}) };
   if (options.certificate) {
@@ -46,6 +47,7 @@ export async function create(options = {}) {
     if (exponent) options.certificate.publicExponent = Uint8Array.from(exponent);
     configuration.certificates = [await RTCPeerConnection.generateCertificate(options.certificate)];
   }
+  if (options.record) await warmUp();
   const pc = new RTCPeerConnection(configuration);
   const call = { id: ++made, pc, marks: [], waiting: [], channels: new Map(), tracks: [], sent: [] };
   calls.set(call.id, call);
@@ -60,6 +62,7 @@ export async function create(options = {}) {
     call.tracks.push(track);
     track.addEventListener("unmute", () => mark(call, "unmuted"));
     track.addEventListener("mute", () => mark(call, "muted"));
+    if (options.record) inbound(call.id, track, call.tracks.length - 1);
     mark(call, "track");
   });
   if (options.audio) await addAudio(call.id, options.audio);
@@ -211,15 +214,24 @@ async function post(url, sdp) {
   });
   const text = await response.text();
   if (!response.ok) throw new Error(`${url} says ${response.status}: ${text.slice(0, 400)}`);
-  return text;
+  const location = response.headers.get("Location");
+  return { text, status: response.status, resource: location && new URL(location, url).href };
 }
 
 // Offer to `url` and apply what it answers; in mid-call this renegotiates.
 // options: those of `offer`, and `lateMs`: how long the answer lies around before it is applied.
 export async function signal(id, url, options = {}) {
-  const sdp = await post(url, await offer(id, options));
+  const call = callOf(id);
+  const answered = await post(new URL(url, document.baseURI), await offer(id, options));
+  call.resource = answered.resource;
   if (options.lateMs) await new Promise((resolve) => setTimeout(resolve, options.lateMs));
-  await accept(id, sdp);
+  await accept(id, answered.text);
+}
+
+// Ask the server to end the call, at the address that its answer has named (RFC 9725).
+export async function hangUp(id) {
+  const { resource } = callOf(id);
+  return { resource, status: (await fetch(resource, { method: "DELETE" })).status };
 }
 
 // Make a connection and offer it to `url`; returns its number once the answer is applied.

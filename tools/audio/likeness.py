@@ -51,7 +51,7 @@ def likeness(speech: Samples, recording: Samples) -> Likeness:
     part = np.zeros_like(wanted)
     source = heard[max(offset, 0) : offset + len(wanted)]
     part[max(-offset, 0) : max(-offset, 0) + len(source)] = source
-    correlation = _band_correlation(_loudness(wanted), _loudness(part))
+    correlation = _band_correlation(loudness(wanted), loudness(part))
     return Likeness(correlation=max(0.0, correlation), offset_s=offset / SAMPLE_RATE)
 
 
@@ -64,7 +64,7 @@ def _offset(wanted: Floats, heard: Floats) -> int:
     return best - size if best > size - len(wanted) else best
 
 
-def _loudness(sound: Floats) -> Floats:
+def loudness(sound: Floats) -> Floats:
     """Amplitude of every third-octave band every 10 ms: (moments, bands)."""
     padded = np.concatenate([sound, np.zeros(_WINDOW + _SPAN * _HOP)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, _WINDOW)[::_HOP]
