@@ -58,8 +58,12 @@ class AckList:
         """Forget everything: an answer acknowledges it all."""
         self._numbers.clear()
 
-    def take(self) -> bytes:
-        """Return the ACK's body and start afresh."""
-        body = encode_ack(self._numbers)
+    def take(self, room: int) -> bytes:
+        """Return an ACK's body of at most `room` bytes, for the newest records, and start afresh.
+
+        The peer will repeat what the others carried.
+        """
+        newest = list(self._numbers)[-max(1, (room - 2) // _ENTRY) :]
+        body = encode_ack(newest)
         self._numbers.clear()
         return body

@@ -95,8 +95,9 @@ class HandshakeDriver:
         handshake = self._handshake
         handshake.context.timers.cancel(DtlsTimer.ACK)
         if handshake.acks:
-            body = handshake.acks.take()
-            handshake.context.outbox.other.append(handshake.epochs.newest_write.seal(ACK, body))
+            keys = handshake.epochs.newest_write
+            body = handshake.acks.take(handshake.context.mtu - keys.overhead)
+            handshake.context.outbox.other.append(keys.seal(ACK, body))
             if handshake.context.trace is not None:
                 handshake.context.emit(now, "ack_sent", {"records": (len(body) - 2) // 16})
 

@@ -37,9 +37,21 @@ def test_list_keeps_the_newest():
     for number in range(MAX_LISTED + 5):
         acks.note(2, number)
         acks.note(2, number)
-    numbers = decode_ack(acks.take())
+    numbers = decode_ack(acks.take(1200))
     assert numbers == [(2, n) for n in range(5, MAX_LISTED + 5)]
     assert not acks
     acks.note(2, 1)
     acks.clear()
-    assert decode_ack(acks.take()) == []
+    assert decode_ack(acks.take(1200)) == []
+
+
+def test_ack_fits_into_its_room_with_the_newest():
+    acks = AckList()
+    for number in range(30):
+        acks.note(2, number)
+    body = acks.take(256 - 22)
+    assert len(body) <= 256 - 22
+    assert decode_ack(body) == [(2, n) for n in range(16, 30)]
+    assert not acks
+    acks.note(2, 1)
+    assert decode_ack(acks.take(5)) == [(2, 1)]  # never nothing at all

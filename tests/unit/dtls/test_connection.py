@@ -498,6 +498,34 @@ def test_last_flight_is_acknowledged_at_once_in_the_data_epoch():
     assert acks_in([ack], one) == [[(2, 0)]]
 
 
+@pytest.mark.parametrize("mtu", [256, 300])
+def test_the_ack_of_many_small_records_fits_the_mtu(mtu):
+    one, two = client(**THIRTEEN), server(**THIRTEEN, mtu=mtu)
+    one.start(0.0)
+    carry(one, two)
+    carry(two, one)
+    crumbs = small_records(one, 20)
+    for crumb in crumbs:
+        two.receive_datagram(crumb, 0.0)
+    assert two.state is DtlsState.CONNECTED
+    assert max(map(len, two.datagrams_to_send(0.0))) in range(mtu - 16, mtu + 1)
+
+
+def small_records(end: DtlsConnection, size: int) -> list[bytes]:
+    """What a client has not sent yet of its last flight, `size` bytes to a record."""
+    end.datagrams_to_send(0.0)
+    return [
+        seal(
+            end,
+            HANDSHAKE,
+            message(m.message_type, m.message_seq, m.body[at : at + size], at, len(m.body)),
+            2,
+        )
+        for m in end._handshake.flight._messages
+        for at in range(0, len(m.body), size)
+    ]
+
+
 def test_every_repetition_of_the_last_flight_is_acknowledged_for_minutes():
     one, two, last = flights()
     two.receive_datagram(last, 0.0)
