@@ -116,8 +116,7 @@ class Answers:
         entrance = self._entrance
         if self._own not in entrance.roster.taking:
             raise InvalidState("this server takes no new sessions: ask another")
-        if not entrance.admission.has_room:
-            raise InvalidState(f"the server already serves {entrance.admission.sessions} sessions")
+        self._require_room()
         epoch = entrance.keyring.current
         wall_s = now + entrance.wall_offset_s
         grant = Grant(int(wall_s + self._hold_s) + 1, policy, flags=OFFER_HELD)
@@ -129,6 +128,11 @@ class Answers:
         held = HeldOffer(agree(answer, offer), offer, context)
         self._sessions.held.hold(ufrag, held, now)
         return Answer(Status.NEW, str(answer), ufrag)
+
+    def _require_room(self) -> None:
+        admission = self._entrance.admission
+        if not admission.has_room:
+            raise InvalidState(f"the server already serves {admission.sessions} sessions")
 
     def _attempt(self, offer: SessionDescription) -> Attempt:
         """Return the client's part of the ufrag: the same facts, written by us."""
@@ -220,6 +224,7 @@ class Answers:
             why = self._why_not(opened, ufrag)
             if why is not None:
                 return self._instead(why, offer, now, policy, context)
+            self._require_room()
             self._sessions.held.hold(ufrag, held, now)
         return Answer(Status.ATTACHED, str(answer), ufrag)
 
