@@ -6,6 +6,7 @@ import pytest
 
 from tests.sim.network import LinkConfig, drop, duplicate, swap
 from tests.sim.pair import Pair
+from tests.unit.dtls.ends import message
 from warp.crypto import Certificate, NamedGroup
 from warp.dtls import (
     Connected,
@@ -137,6 +138,27 @@ def test_the_last_flight_is_sent_again_as_often_as_it_takes():
     talk.finish(timeout_s=200)
     assert talk.client.named(Connected)[0][0] > talk.began + 20
     assert len(talk.server.named(Connected)) == 1
+
+
+def test_a_client_in_a_hurry_is_answered_each_time():
+    """Some repeat after 50 ms, before half of our own timeout is over."""
+    talk = Talk(deadline_s=None)
+    talk.one.set_rtt(0.025, 0.0)
+    talk.down.rules += [drop(1), drop(2)]
+    talk.finish(timeout_s=2)
+    finals = [step.time - talk.began for step in talk.sent("server") if step.data[0] == 20]
+    assert finals == pytest.approx([0.06, 0.11, 0.21])
+
+
+def test_one_repetition_in_crumbs_is_answered_once():
+    talk = Talk()
+    talk.finish_and_talk()
+    flight = talk.one._handshake.flight
+    write = talk.one._handshake.epochs.newest_write
+    for at in range(0, 12, 2):
+        crumb = message(20, flight.next_message_seq - 1, bytes(2), at, 12)
+        talk.two.receive_datagram(write.seal(22, crumb), talk.now)
+    assert len(talk.two.datagrams_to_send(talk.now)) == 1
 
 
 def test_a_replayed_flight_is_not_answered():

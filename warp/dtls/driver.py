@@ -20,6 +20,7 @@ from warp.dtls.faults import Alert, DtlsRule, HandshakeFault, misbehaved
 from warp.dtls.flight import AckEffect
 from warp.dtls.handshake import Awaiting, Handshake
 from warp.dtls.intake import Record
+from warp.dtls.messages import HandshakeType
 from warp.dtls.reassembly import (
     Fragment,
     HandshakeMessage,
@@ -67,7 +68,7 @@ class HandshakeDriver:
             if verdict is Verdict.REFUSED:
                 acceptable = False
             elif verdict is Verdict.KNOWN:
-                self._repeated = True
+                self._note_repetition(fragment, now)
             else:
                 self._deliver(now)
         if not complete:
@@ -125,6 +126,15 @@ class HandshakeDriver:
         if effect is AckEffect.ALL and handshake.key_updater is not None:
             handshake.key_updater.handle_acknowledged(now)
             handshake.forget_idle_write_keys()
+
+    def _note_repetition(self, fragment: Fragment, now: float) -> None:
+        outcome = self._handshake.outcome
+        if not outcome.completed or outcome.version is not DtlsVersion.DTLS12:
+            self._repeated = True
+        elif fragment.message_type == HandshakeType.FINISHED and not fragment.offset:
+            # protected, and never the same record twice: the client asks for our last flight as
+            # often as its own timer says, which need not be like ours (RFC 6347 section 4.2.4)
+            self._handshake.flight.handle_repetition(now, proven=True)
 
     def _refuse_rest(self, record: Record, now: float) -> None:
         """What follows the last fragment of a record is none."""

@@ -205,14 +205,15 @@ class Flight:
         self._context.emit(now, "flight_timeout", {"timeouts": self.timeouts})
         self._transmit(self._messages, now)
 
-    def handle_repetition(self, now: float) -> None:
+    def handle_repetition(self, now: float, *, proven: bool = False) -> None:
         """Resend because the peer repeats what came before: it has nothing of ours.
 
-        At most once in half a timeout, and not once a part is acknowledged (section 5.8.1).
+        Not once a part is acknowledged, and at most once in half a timeout (section 5.8.1), unless
+        it is `proven` that the peer itself has sent its whole flight anew.
         """
         if not self._messages or self._acked_in_part or self._unsent:
             return
-        if now - self._sent_at < self.rto_s / 2:
+        if now - self._sent_at < self.rto_s / 2 and not proven:
             return
         self._context.emit(now, "flight_repeated", {})
         self._transmit(self._messages, now)
