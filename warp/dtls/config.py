@@ -22,7 +22,7 @@ MIN_MTU = 256  # below this the hybrid flight no longer fits into one burst of t
 MAX_MTU = 1 << 14
 
 
-DEFAULT_MAX_TIMEOUTS = 12  # as BoringSSL; before completion the deadline decides
+DEFAULT_MAX_TIMEOUTS = 12  # after completion, as BoringSSL; before it the deadline decides
 SRTP_LABEL = b"EXTRACTOR-dtls_srtp"  # RFC 5764 section 4.2
 SRTP_KEYING_LENGTHS = {1: 60, 2: 60, 7: 56, 8: 88}  # twice key and salt: RFC 5764, RFC 7714
 
@@ -64,7 +64,9 @@ class DtlsConfig:
     mtu: int = 1200  # bytes of UDP payload
     initial_rto_s: float = 0.4  # RFC 9147 section 5.8.2: for DTLS-SRTP, as long as no RTT is known
     max_rto_s: float = 10.0  # RFC 9147 allows 60 s; a call is over long before
-    max_timeouts: int | None = None  # give up after so many in a row, besides the deadline
+    max_timeouts: int | None = None
+    """Fail after so many in a row, besides the deadline, even if only our last flight was never
+    acknowledged; None lets a connection live that works all the same."""
     deadline_s: float | None = 30.0  # a handshake that takes longer has failed
     dense_flights: bool = False
     """Fill records and datagrams to the last byte, also when resending. It saves a few bytes and

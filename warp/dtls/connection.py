@@ -452,11 +452,10 @@ class DtlsConnection:
 
     def _handle_retransmission(self, now: float) -> None:
         flight, limit = self._handshake.flight, self._context.config.max_timeouts
-        completed = self._handshake.outcome.completed
-        if completed and flight.timeouts >= (limit or DEFAULT_MAX_TIMEOUTS):
-            flight.stop()  # a peer that works without ever acknowledging: consent is the judge
-        elif not completed and limit is not None and flight.timeouts >= limit:
+        if limit is not None and flight.timeouts >= limit:
             self._end(HandshakeTimedOut("the peer answers none of our repetitions"), now)
+        elif self._handshake.outcome.completed and flight.timeouts >= DEFAULT_MAX_TIMEOUTS:
+            flight.stop()  # a peer that works without ever acknowledging: consent is the judge
         else:
             flight.handle_timeout(now)
 

@@ -310,6 +310,18 @@ def test_the_number_of_timeouts_can_be_limited():
     assert isinstance(failure(one), HandshakeTimedOut)
 
 
+def test_the_limit_holds_for_a_last_flight_too():
+    one, two = client(**THIRTEEN, max_timeouts=3), server(**THIRTEEN)
+    one.start(0.0)
+    carry(one, two)
+    carry(two, one)
+    assert one.state is DtlsState.CONNECTED
+    for _ in range(4):
+        assert one.flight_outstanding
+        one.handle_timer(one.get_timer())
+    assert isinstance(failure(one), HandshakeTimedOut)
+
+
 def test_a_last_flight_that_is_never_acknowledged_is_given_up_without_harm():
     one, _, _ = flights()
     for _ in range(13):
