@@ -88,11 +88,15 @@ class Driver:
                 if len(checks) > _MAX_CHECKS:
                     del checks[next(iter(checks))]
 
-    def fail(self, session: Driven, error: Exception) -> None:
-        """Report a bug of ours, and end the session that met it: the others go on."""
+    def report(self, error: Exception) -> None:
+        """Report a bug of ours."""
         self.loop.call_exception_handler(
             {"message": "a session of warp broke an invariant", "exception": error}
         )
+
+    def fail(self, session: Driven, error: Exception) -> None:
+        """Report a bug of ours, and end the session that met it: the others go on."""
+        self.report(error)
         session.fail(error)
 
     def flush_touched(self) -> None:

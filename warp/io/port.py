@@ -1,9 +1,11 @@
 """A socket with the table that leads each datagram to its session.
 
 Stop 2 of the eight. A datagram from an unknown address must be a Binding request whose USERNAME
-names a session; an address enters the table only after the session has authenticated it.
+names a session; an address enters the table only after the session has authenticated it. A server
+that makes sessions of first datagrams (`unknown`) is asked about all others.
 
     datagram ─▶ probe of gathering? ─▶ STUN: by ufrag, or by what we asked ─▶ else: by address
+                                                             nobody's ─▶ unknown? ─▶ dropped
 
 Called by the outlet that reads (`warp.io.udp`, or a relay) and by `warp.io.driver`.
 """
@@ -45,6 +47,10 @@ class Driven(Protocol):
         """End for a bug of ours."""
 
 
+Unknown: TypeAlias = Callable[["Port", bytes, Flow], Driven | None]
+"""Says whose a datagram is that names no session: the session that takes it in, or None."""
+
+
 class Outlet(Protocol):
     """What a port sends through: a UDP socket or a relay."""
 
@@ -65,7 +71,16 @@ class Outlet(Protocol):
 class Port:
     """One outlet and its routes. `by_ufrag` may be shared with the other ports of a server."""
 
-    __slots__ = ("_default", "_driver", "_routes", "by_ufrag", "probes", "sock", "unroutable")
+    __slots__ = (
+        "_default",
+        "_driver",
+        "_routes",
+        "by_ufrag",
+        "probes",
+        "sock",
+        "unknown",
+        "unroutable",
+    )
 
     def __init__(self, driver: Driver, open_outlet: Callable[[Receive], Outlet]) -> None:
         self._driver = driver
@@ -73,6 +88,7 @@ class Port:
         self._default: Driven | None = None
         self.by_ufrag: Mapping[str, Driven] = {}
         self.probes = ProbeTable()
+        self.unknown: Unknown | None = None
         self.unroutable = 0
         self.sock = open_outlet(self.receive)
 
@@ -127,7 +143,7 @@ class Port:
         self, data: bytes, address: RawAddress, known: tuple[Driven, Flow] | None
     ) -> tuple[Driven, Flow] | None:
         """Route by the ufrag of a Binding request; else keep what the address says."""
-        session = self._default
+        session, stranger = self._default, known is None
         if self.by_ufrag and classify(data) is Kind.STUN:
             ufrag: str | None
             if data[0] == _ANSWER:
@@ -137,9 +153,24 @@ class Port:
                 ufrag = names[0] if names is not None else None
             if ufrag is not None:
                 session = self.by_ufrag.get(ufrag, session)
+                # a NAT may have given the address to another client
+                stranger |= session is None
+        if session is None and stranger and self.unknown is not None:
+            return self._ask(self.unknown, data, address)
         if session is None or (known is not None and session is known[0]):
             return known
         return session, Flow(self.sock.local, (address[0], address[1]))
+
+    def _ask(
+        self, unknown: Unknown, data: bytes, address: RawAddress
+    ) -> tuple[Driven, Flow] | None:
+        flow = Flow(self.sock.local, (address[0], address[1]))
+        try:
+            session = unknown(self, data, flow)
+        except Exception as error:
+            self._driver.report(error)
+            return None
+        return None if session is None else (session, flow)
 
     def add_route(self, session: Driven, flow: Flow) -> None:
         """Lead an authenticated address straight to its session; the oldest of many goes."""

@@ -20,6 +20,7 @@ from warp.io.config import ServerConfig
 from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
 from warp.io.interfaces import WILDCARDS, bind_each, expand_host
+from warp.io.port import Unknown
 from warp.io.session import Session, SessionOwner
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
@@ -95,6 +96,11 @@ class Server(SessionOwner):
         return list(self._sessions)
 
     @property
+    def candidates(self) -> list[Candidate]:
+        """What every answer names, best first."""
+        return list(self._candidates)
+
+    @property
     def certificate(self) -> Certificate:
         """The identity that every answer's fingerprint names."""
         return self._certificate
@@ -105,15 +111,12 @@ class Server(SessionOwner):
         Raises `warp.sdp.SdpError` naming line and rule when the offer is not usable, and
         `InvalidState` when the server is full or closed; then nothing is left behind.
         """
-        if self._is_closed:
-            raise InvalidState("the server is closed")
-        if len(self._sessions) >= self._config.max_sessions:
-            raise InvalidState(f"the server already serves {len(self._sessions)} sessions")
+        self._require_room()
         if credentials is not None and credentials.ufrag in self._by_ufrag:
             raise InvalidState("another session has these ICE credentials")
         now = self._driver.loop.time()
         peer = PeerConnection(
-            self._present_config(),
+            self.present_config(),
             certificate=self._certificate,
             entropy=self._entropy,
             trace=self._trace,
@@ -126,7 +129,32 @@ class Server(SessionOwner):
         session.accept_offer(sdp)
         return session
 
-    def _present_config(self) -> PeerConfig:
+    def adopt(self, peer: PeerConnection, owner: SessionOwner | None = None) -> Session:
+        """Serve a connection that was made elsewhere, of descriptions that are exchanged.
+
+        `owner` hears of the session what we would, and passes on to us what it does not keep.
+        Raises `InvalidState` when the server is full or closed, or another session has its ufrag.
+        """
+        self._require_room()
+        if not self._by_ufrag.keys().isdisjoint(peer.local_ufrags):
+            raise InvalidState("another session has these ICE credentials")
+        session = Session(self._driver, peer, owner or self)
+        session.answer = peer.local_description
+        self.register(session)
+        return session
+
+    def receive_unknown(self, unknown: Unknown) -> None:
+        """Let `unknown` say whose a datagram is that names no session; it may make one of it."""
+        for port in self._driver.ports.values():
+            port.unknown = unknown
+
+    def _require_room(self) -> None:
+        if self._is_closed:
+            raise InvalidState("the server is closed")
+        if len(self._sessions) >= self._config.max_sessions:
+            raise InvalidState(f"the server already serves {len(self._sessions)} sessions")
+
+    def present_config(self) -> PeerConfig:
         """Return the configuration for a new session: the wall clock may have been set."""
         offset = wall_offset(self._driver.loop)
         if abs(offset - self._peer_config.wall_offset_s) > DRIFT_S:
@@ -214,7 +242,7 @@ async def listen(
     return Server(
         driver,
         config,
-        addresses=config.advertise or tuple(reachable or local),
+        addresses=config.advertise or addresses,
         certificate=identity,
         entropy=source,
         trace=trace,

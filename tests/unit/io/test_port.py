@@ -226,3 +226,78 @@ def test_a_port_is_what_gathering_asks_for() -> None:
     port.send(b"to a STUN server", OTHER)
     assert bench.raw.sent == [(b"to a STUN server", OTHER)]
     assert port.local == LOCAL
+
+
+# -- datagrams that name no session ----------------------------------------------------------------
+
+
+class Asked:
+    """Somebody who is asked about strangers."""
+
+    def __init__(self, bench: Bench, answer: Any = None) -> None:
+        self.bench = bench
+        self.answer = answer
+        self.asked: list[tuple[bytes, Flow]] = []
+        bench.port.unknown = self
+
+    def __call__(self, port: Port, data: bytes, flow: Flow) -> Any:
+        assert port is self.bench.port
+        self.asked.append((data, flow))
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize("serving", [False, True])
+@pytest.mark.parametrize("data", [request("three"), DTLS, RTP, b"", answer()])
+def test_whoever_is_asked_about_strangers_may_name_a_session(data: bytes, serving: bool) -> None:
+    bench = Bench()
+    if serving:
+        bench.serve()
+    somebody = Asked(bench, bench.two)
+    bench.arrive(data)
+    assert somebody.asked == [(data, Flow(LOCAL, PEER))]
+    assert bench.two.peer.received == [(data, Flow(LOCAL, PEER))]
+    assert bench.two.flushed == 1
+    assert bench.port.unroutable == 0
+
+
+def test_or_none() -> None:
+    bench = Bench()
+    bench.serve()
+    Asked(bench)
+    bench.arrive(request("three"))
+    assert bench.one.peer.received == bench.two.peer.received == []
+    assert bench.port.unroutable == 1
+
+
+def test_nobody_is_asked_about_those_that_are_known() -> None:
+    bench = Bench()
+    bench.serve()
+    somebody = Asked(bench)
+    bench.port.add_route(bench.one, Flow(LOCAL, PEER))
+    for data in (request("one"), request("two"), DTLS, RTP, answer()):
+        bench.arrive(data)
+    bench.arrive(request("two"), OTHER)
+    assert somebody.asked == []
+
+
+def test_an_address_that_a_nat_has_given_to_another_client_is_asked_about() -> None:
+    bench = Bench()
+    bench.serve()
+    somebody = Asked(bench, bench.two)
+    bench.port.add_route(bench.one, Flow(LOCAL, PEER))
+    bench.arrive(request("three"))
+    assert somebody.asked == [(request("three"), Flow(LOCAL, PEER))]
+    assert bench.one.peer.received == []
+    assert len(bench.two.peer.received) == 1
+
+
+def test_a_fault_of_whoever_is_asked_stops_nothing() -> None:
+    bench = Bench()
+    bench.serve()
+    Asked(bench, ZeroDivisionError("a bug"))
+    bench.arrive(request("three"))
+    bench.arrive(request("one"))
+    assert len(bench.loop.reported) == 1
+    assert len(bench.one.peer.received) == 1

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.io.support import HOST, LOOPBACKS, OPUS, open_call, play, turns
 from warp.contract import Address
+from warp.entropy import SystemEntropy
 from warp.errors import InvalidState, UsageError
 from warp.ice import Candidate, IceCredentials, parse_candidate
 from warp.io import (
@@ -21,6 +22,8 @@ from warp.io import (
     server,
 )
 from warp.io.interfaces import host_addresses
+from warp.io.session import SessionOwner
+from warp.peer import FlowAuthenticated, PeerConnection
 from warp.sdp import SdpError
 
 WILDCARDS = ["0.0.0.0", "", *(["::"] if "::1" in LOOPBACKS else [])]
@@ -358,9 +361,83 @@ def test_media_ticks_come_until_they_are_stopped() -> None:
 def test_the_wall_clock_is_read_again_when_it_was_set(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
         async with await listen(HOST) as made:
-            before = made._present_config()
-            assert made._present_config() is before
+            before = made.present_config()
+            assert made.present_config() is before
             monkeypatch.setattr("warp.io.server.wall_offset", lambda loop: 12345.0)
-            assert made._present_config().wall_offset_s == 12345.0
+            assert made.present_config().wall_offset_s == 12345.0
+
+    play(story)
+
+
+# -- connections that were made elsewhere ----------------------------------------------------------
+
+
+def test_a_connection_made_elsewhere_is_served_like_any_other() -> None:
+    class Owner(SessionOwner):
+        def __init__(self, made: Server) -> None:
+            self.made = made
+            self.heard: list[str] = []
+
+        def route(self, session: Session, event: FlowAuthenticated) -> None:
+            self.heard.append("route")
+            self.made.route(session, event)
+
+        def connected(self, session: Session) -> None:
+            self.heard.append("connected")
+
+        def release(self, session: Session) -> None:
+            self.heard.append("release")
+            self.made.release(session)
+
+    async def story() -> None:
+        async with await listen(HOST) as made, Client(ClientConfig(host=HOST)) as client:
+            owner = Owner(made)
+            adopted: list[Session] = []
+
+            async def signal(offer: str) -> str:
+                now = asyncio.get_running_loop().time()
+                peer = PeerConnection(
+                    made.present_config(),
+                    certificate=made.certificate,
+                    entropy=SystemEntropy(),
+                )
+                for candidate in made.candidates:
+                    peer.add_local_candidate(candidate, now)
+                peer.set_remote_description("offer", offer, now)
+                peer.set_local_description("answer", peer.create_answer(now), now)
+                adopted.append(made.adopt(peer, owner))
+                with pytest.raises(InvalidState, match="these ICE credentials"):
+                    made.adopt(peer)
+                return adopted[0].answer
+
+            session = await client.connect(signal)
+            await asyncio.wait_for(session.connected(), 5)
+            await asyncio.wait_for(adopted[0].connected(), 5)
+            assert made.sessions == adopted
+            await session.close()
+            await asyncio.wait_for(adopted[0].closed, 5)
+            assert made.sessions == []
+            assert owner.heard[0] == "route"
+            assert owner.heard[-2:] == ["connected", "release"]
+            assert owner.heard.count("connected") == 1
+
+    play(story)
+
+
+def test_a_full_server_adopts_none() -> None:
+    async def story() -> None:
+        async with await listen(HOST, config=ServerConfig(max_sessions=1)) as made:
+            peer = PeerConnection(
+                made.present_config(), certificate=made.certificate, entropy=SystemEntropy()
+            )
+            first = made.adopt(peer)
+            other = PeerConnection(
+                made.present_config(), certificate=made.certificate, entropy=SystemEntropy()
+            )
+            with pytest.raises(InvalidState, match="already serves"):
+                made.adopt(other)
+            await first.close()
+        with pytest.raises(InvalidState, match="closed"):
+            made.adopt(other)
 
     play(story)
