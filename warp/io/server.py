@@ -242,7 +242,7 @@ async def listen(
     return Server(
         driver,
         config,
-        addresses=config.advertise or addresses,
+        addresses=config.advertise or tuple(reachable or local),
         certificate=identity,
         entropy=source,
         trace=trace,

@@ -51,6 +51,9 @@ class SessionOwner:
         """Lead the event's address to the session."""
         raise NotImplementedError
 
+    def connected(self, session: Session) -> None:
+        """The session's peer is authenticated."""
+
     def release(self, session: Session) -> None:
         """Forget a session that has ended."""
         raise NotImplementedError
@@ -325,6 +328,7 @@ class Session:
             elif isinstance(event, StateChanged):
                 if event.state is ConnectionState.CONNECTED:
                     self._connected = True
+                    self._owner.connected(self)
                     self._release_waiting()
             elif isinstance(event, Terminated):
                 self._end(event.error)

@@ -91,6 +91,12 @@ class PeerConnection:
         return self._bundle.ufrags
 
     @property
+    def local_description(self) -> str:
+        """Our description in force; empty before the first."""
+        local = self._bundle.signaling.local
+        return "" if local is None else str(local)
+
+    @property
     def remote_description(self) -> str:
         """The peer's description in force, as we understood it; empty before the first."""
         remote = self._bundle.signaling.remote

@@ -81,6 +81,11 @@ class Signaling:
         return self._offer if self.state is SignalingState.HAVE_REMOTE_OFFER else None
 
     @property
+    def local(self) -> SessionDescription | None:
+        """Our description that the last agreement was made with, or None."""
+        return self._local
+
+    @property
     def remote(self) -> SessionDescription | None:
         """The peer's description that the last agreement was made with, or None."""
         return self._remote
