@@ -70,6 +70,7 @@ class HandshakeDriver:
             elif verdict is Verdict.KNOWN:
                 self._note_repetition(fragment, now)
             else:
+                self._note_answer(fragment)
                 self._deliver(now)
         if not complete:
             self._refuse_rest(record, now)
@@ -135,6 +136,16 @@ class HandshakeDriver:
             # protected, and never the same record twice: the client asks for our last flight as
             # often as its own timer says, which need not be like ours (RFC 6347 section 4.2.4)
             self._handshake.flight.handle_repetition(now, proven=True)
+
+    def _note_answer(self, fragment: Fragment) -> None:
+        """A part of the peer's answer, too, says that it has all of our flight (section 7.1)."""
+        handshake = self._handshake
+        if (
+            fragment.epoch  # anyone can make one up in plaintext, and keep us from repeating
+            and handshake.outcome.version is DtlsVersion.DTLS13
+            and not handshake.outcome.completed
+        ):
+            handshake.flight.begin()
 
     def _refuse_rest(self, record: Record, now: float) -> None:
         """What follows the last fragment of a record is none."""

@@ -538,6 +538,24 @@ def small_records(end: DtlsConnection, size: int) -> list[bytes]:
     ]
 
 
+def test_a_part_of_the_answer_acknowledges_our_flight():
+    """RFC 9147 section 7.1: who answers has all of it, whichever part of the answer comes first."""
+    one, two = client(**THIRTEEN), server(**THIRTEEN)
+    one.start(0.0)
+    carry(one, two)
+    carry(two, one)
+    first, second, *rest = small_records(one, 100)
+    two.receive_datagram(plain(HANDSHAKE, message(11, 1, bytes(9), 0, 99), 9), 0.0)
+    assert two.flight_outstanding  # anyone can say that
+    two.receive_datagram(second, 0.0)
+    assert not two.flight_outstanding
+    two.handle_timer(two.get_timer())
+    assert acks_in(two.datagrams_to_send(0.1), one) == [[(2, 2)]]
+    for crumb in (first, *rest):
+        two.receive_datagram(crumb, 0.2)
+    assert two.state is DtlsState.CONNECTED
+
+
 def test_every_repetition_of_the_last_flight_is_acknowledged_for_minutes():
     one, two, last = flights()
     two.receive_datagram(last, 0.0)
