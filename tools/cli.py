@@ -1,4 +1,4 @@
-"""The commands: `warp demo`, `warp serve`, `warp call`, `warp bench`.
+"""The commands: `warp demo`, `warp serve`, `warp call`, `warp bench`, `warp pcap`, `warp probe`.
 
 Everything heavy is imported inside the commands, so that `warp --help` is quick.
 """
@@ -16,6 +16,8 @@ from rich.console import Console
 
 from warp_tools.failure import ToolFailure
 from warp_tools.pcap_cli import app as pcap_app
+from warp_tools.pcap_cli import trace
+from warp_tools.probe_command import probe
 
 if TYPE_CHECKING:
     from warp_tools.bench import Report
@@ -32,6 +34,8 @@ bench_app = typer.Typer(
 )
 app.add_typer(bench_app, name="bench")
 app.add_typer(pcap_app, name="pcap")
+app.command()(trace)
+app.command()(probe)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repetitions; figures are rough.")]

@@ -10,6 +10,8 @@ import typer
 
 from warp_tools.failure import ToolFailure
 
+BAD_INPUT = 2
+
 
 def decrypt(
     capture: Annotated[Path, typer.Argument(help="pcap or pcapng; - reads standard input.")],
@@ -31,9 +33,10 @@ def decrypt(
 ) -> None:
     """Open DTLS, data channels and media of a capture with the secrets of either end.
 
-    The status is 0 when everything protected was opened, 3 when a part of it stayed shut, and 1
-    when nothing could be opened or the files cannot be used.
+    The status is 0 when everything protected was opened, 3 when a part of it stayed shut, 1 when
+    nothing could be opened, and 2 when the input is no capture.
     """
+    from warp_tools.capture.reader import CaptureError
     from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig
     from warp_tools.decrypt import decrypt as run
     from warp_tools.decrypt.view import lines
@@ -41,7 +44,11 @@ def decrypt(
     config = DecryptConfig(
         capture=capture, keylog=keylog, plain=out, audio=audio, messages=messages
     )
-    report = run(config)
+    try:
+        report = run(config)
+    except CaptureError as error:
+        typer.echo(f"warp: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
     if as_json:
         typer.echo(json.dumps(report.to_json(), indent=2))
     else:

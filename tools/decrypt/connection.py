@@ -24,7 +24,7 @@ from warp.dtls.records import (
 )
 from warp.errors import Discard
 from warp.sctp.packet import checksum_matches, parse_header
-from warp_tools.capture import Address, Datagram
+from warp_tools.capture.reader import Address, Datagram
 from warp_tools.decrypt.data import DataReader
 from warp_tools.decrypt.handshake import ROLES, FindSecrets, Handshake, Opened
 from warp_tools.decrypt.media import MediaOpener, profiles_to_try

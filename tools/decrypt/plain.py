@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from warp.dtls import DtlsRole
-from warp_tools.capture import Datagram
+from warp_tools.capture.reader import Datagram
 from warp_tools.decrypt.data import Message
 
 SIDES: Final = {DtlsRole.CLIENT: "client", DtlsRole.SERVER: "server"}

@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from warp_tools.capture import Address
+from warp_tools.capture.reader import Address
 from warp_tools.decrypt.plain import MEDIA, Plain
 from warp_tools.failure import ToolFailure
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from warp.dtls import DtlsRole, DtlsVersion
 from warp.dtls.suites import SUITES12, SUITES13
 from warp.srtp import SrtpProfile
-from warp_tools.capture import Address
+from warp_tools.capture.reader import Address
 from warp_tools.decrypt.connection import Connection
 from warp_tools.decrypt.keylog import EXPORTER, MASTER
 from warp_tools.decrypt.plain import SIDES

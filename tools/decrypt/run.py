@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from warp_tools.capture import Reader, open_capture
+from warp_tools.capture.reader import Reader, open_capture
 from warp_tools.decrypt.audio import AudioFiles
 from warp_tools.decrypt.keylog import KeyLog, read_keylog
 from warp_tools.decrypt.messagefile import MessageFile

@@ -20,7 +20,7 @@ from warp.dtls.suites import SUITES13
 from warp.errors import Discard
 from warp.peer import Kind, classify
 from warp.stun import Attribute, parse_message, split_username
-from warp_tools.capture import Address, Datagram
+from warp_tools.capture.reader import Address, Datagram
 from warp_tools.decrypt.connection import Connection, Found, peek_client_random
 from warp_tools.decrypt.handshake import ROLES, Handshake
 from warp_tools.decrypt.keylog import EXPORTER, KeyLog, Secrets

@@ -71,6 +71,16 @@ def test_nothing_opened_says_why_and_fails() -> None:
         run(CALL, "--keylog", keys("libwebrtc152_plain"))
 
 
+def test_what_is_no_capture_has_a_status_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("no capture")
+    for wrong in (path, tmp_path / "nothing.pcap"):
+        status, said = run(wrong, "--keylog", KEYS)
+        assert status == 2
+        assert said.startswith(f"warp: {wrong}")
+        assert len(said.splitlines()) == 1
+
+
 def test_many_connections_are_summed_up(tmp_path: Path) -> None:
     items = []
     hello = call("libwebrtc152_plain")[:20]

@@ -1,0 +1,130 @@
+"""A probe's report for people. Called by the command `warp probe`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from warp_tools.probe.features import IN_BAND, NO_COOKIE, Features, Recovery
+from warp_tools.probe.observe import BARE, REQUEST, RESPONSE, Facts
+from warp_tools.probe.run import Report
+
+_WORDS: Final = {True: "yes", False: "no", None: "not settled"}
+_NOISE_MS: Final = 25
+_FLIGHTS: Final = {
+    RESPONSE: "its first flight rides in the answer to a check",
+    REQUEST: "its first flight rides in a check of its own",
+    BARE: "its first flight comes bare",
+    None: "no flight of its was seen",
+}
+
+
+def lines(report: Report) -> Iterator[str]:
+    """Yield the report, line by line."""
+    grade, features = report.grade, report.features
+    yield f"{report.url}: grade {grade.letter} ({grade.points} of 100)"
+    yield from _start(report)
+    yield ""
+    for name, text in _rows(features):
+        yield f"  {name:<12}{text}"
+    if grade.reasons:
+        yield ""
+        for reason in sorted(grade.reasons, key=lambda reason: -reason.points):
+            yield f"  −{reason.points:<3} {reason.text}"
+    yield ""
+    yield from (_call(facts) for facts in report.calls)
+    sent = report.to_json()["sent"]
+    how = "each ended by DELETE" if report.ends_sessions else "none of which it lets us end by HTTP"
+    yield f"  {sent['calls']} calls, {sent['datagrams']} datagrams, {sent['bytes']} bytes, {how}"
+
+
+def _start(report: Report) -> Iterator[str]:
+    best = report.best
+    if not best.connected:
+        return
+    moments = (("DTLS", best.connected_s), ("channel", best.channel_s), ("media", best.media_s))
+    parts = [f"{name} after {best.round_trips(at)}" for name, at in moments if at is not None]
+    own = f", {2000 * report.delay_s:.0f} ms of it the probe's own" if report.delay_s else ""
+    rtt = f"{(best.rtt_s or 0) * 1000:.0f} ms"
+    yield f"  {', '.join(parts)} round trips of {rtt}{own}"
+
+
+def _rows(features: Features) -> Iterator[tuple[str, str]]:
+    yield "DTLS", f"1.3 {_WORDS[features.dtls13]}, 1.2 {_WORDS[features.dtls12]}"
+    groups = ", ".join(f"{name} {_WORDS[known]}" for name, known in features.groups.items())
+    yield "groups", f"{groups}; chosen: {features.chosen_group or 'none'}"
+    kind = "lite" if features.lite else "full"
+    many = "candidate" if features.candidates == 1 else "candidates"
+    yield "ICE", f"{kind}, {features.candidates} {many}, setup:{features.setup or '?'}"
+    yield "SPED", _sped(features)
+    yield "SNAP", _snap(features)
+    yield "channel", _channel(features)
+    cookie = "no" if features.cookie == NO_COOKIE else features.cookie.replace("_", " ")
+    yield "cookie", cookie
+    yield "media", _media(features)
+    yield "consent", _consent(features)
+    if features.lost_request is not None:
+        yield (
+            "loss",
+            (
+                f"of the client's first datagram: {_loss(features.lost_request)}; "
+                f"of the server's first flight: {_loss(features.lost_response)}"
+            ),
+        )
+
+
+def _sped(features: Features) -> str:
+    if features.sped is None:
+        return "no"
+    how = "in band, unannounced" if features.sped == IN_BAND else f"as `{features.sped}`"
+    return f"{how}; {_FLIGHTS[features.flight]}"
+
+
+def _snap(features: Features) -> str:
+    if features.snap_used:
+        return "yes"
+    return "answered, but an INIT was sent all the same" if features.snap_answered else "no"
+
+
+def _channel(features: Features) -> str:
+    if features.channel is None:
+        return "no data section in the answer"
+    if not features.channel:
+        return "none opened"
+    return "opened, acknowledged" if features.channel_acknowledged else "opened, not acknowledged"
+
+
+def _media(features: Features) -> str:
+    if not features.media:
+        return "none was heard"
+    return "heard, before it could have our Finished" if features.early_media else "heard"
+
+
+def _consent(features: Features) -> str:
+    answers = {
+        True: "answers checks in a call",
+        False: "answers no check in a call",
+        None: "none of ours was due",
+    }[features.consent_answered]
+    if features.lite:
+        return answers
+    return f"{answers}, sends its own ({features.consent_checks} seen)"
+
+
+def _loss(recovery: Recovery | None) -> str:
+    if recovery is None:
+        return "not tried"
+    if not recovery.connected:
+        return "the call"
+    if recovery.extra_s is None:
+        return "something"
+    extra_ms = recovery.extra_s * 1000
+    return f"{extra_ms:.0f} ms" if extra_ms > _NOISE_MS else "nothing"
+
+
+def _call(facts: Facts) -> str:
+    if not facts.connected:
+        return f"  {facts.what}: not connected ({facts.error or 'no reason given'})"
+    version = {"1.2": "DTLS 1.2", "1.3": "DTLS 1.3"}.get(facts.to_json()["dtls_version"] or "", "")
+    after = facts.round_trips(facts.connected_s)
+    return f"  {facts.what}: {version}, {facts.group}, connected after {after} round trips"

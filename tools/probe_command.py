@@ -1,0 +1,59 @@
+"""The command `warp probe`: its options; what it does is imported when it is called."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from warp_tools.failure import ToolFailure
+
+
+def probe(
+    url: Annotated[str, typer.Argument(help="A WHIP or /v1/realtime/calls endpoint.")],
+    token: Annotated[
+        str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
+    ] = "",
+    delay: Annotated[
+        float, typer.Option(help="Keep each datagram so many ms, each way, to count round trips.")
+    ] = 50.0,
+    patience: Annotated[float, typer.Option(help="Seconds that a call may take to connect.")] = 5.0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Leave out consent and lost datagrams.")
+    ] = False,
+    host: Annotated[str, typer.Option(help="Call from this local address only.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Call a WebRTC server a few times and report what it supports, with a grade.
+
+    Never more than seven short calls, one after another, each ended again: what a few clients
+    would send. The status is 0 for every grade but F, and 1 when there is no server to probe.
+    """
+    from warp.errors import InvalidConfig
+    from warp_tools.probe import ProbeConfig
+    from warp_tools.probe import probe as run
+    from warp_tools.probe.view import lines
+
+    try:
+        config = ProbeConfig(
+            url=url,
+            token=token,
+            host=host,
+            delay_s=delay / 1000,
+            patience_s=patience,
+            consent_s=0.0 if quick else 6.5,
+            loss=not quick,
+        )
+    except InvalidConfig as error:
+        raise ToolFailure(str(error)) from error
+    with Console(stderr=True).status("probing") as status:
+        report = asyncio.run(run(config, status.update))
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), indent=2))
+    else:
+        for line in lines(report):
+            typer.echo(line)
+    raise typer.Exit(1 if report.grade.letter == "F" else 0)
