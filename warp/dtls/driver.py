@@ -117,9 +117,12 @@ class HandshakeDriver:
                 raise
             handshake.context.discard(DtlsDiscard.UNDECODABLE_ACK, now)
             return
-        # a record cannot be acknowledged from an epoch before its own: NSS does it, anyone can
-        # forge it in epoch 0, and it means nothing (RFC 9147 section 7)
-        believed = [number for number in numbers if number[0] <= record.epoch]
+        # in the handshake a record cannot be acknowledged from an epoch before its own: NSS does
+        # it, anyone can forge it in epoch 0, and it means nothing (RFC 9147 section 7); later
+        # each side counts its own KeyUpdates, and its epochs say nothing about the other's
+        believed = [
+            number for number in numbers if number[0] <= record.epoch or record.epoch >= 3
+        ]
         if len(believed) != len(numbers) and strict:
             raise misbehaved(Alert.ILLEGAL_PARAMETER, DtlsRule.MALFORMED_ACK, "RFC 9147 section 7")
         handshake.context.emit(now, "ack_received", {"records": len(numbers)})
