@@ -19,6 +19,7 @@ from interop.firefox.connection import BidiError, Connection
 
 EVENTS = (
     "browsingContext.contextDestroyed",
+    "browsingContext.navigationCommitted",
     "browsingContext.navigationStarted",
     "log.entryAdded",
     "network.fetchError",
@@ -38,6 +39,7 @@ class FirefoxPage:
         self._context = context
         self._gone: Gone = asyncio.get_running_loop().create_future()
         self._unloaded: Gone = asyncio.get_running_loop().create_future()
+        self._loading = False
         self._errors: list[str] = []
         connection.subscribers[context] = self._receive
 
@@ -95,10 +97,9 @@ class FirefoxPage:
 
     async def close(self) -> None:
         """Close the tab. Harmless when repeated."""
-        if self.is_open:
-            with contextlib.suppress(PageCrashed):
-                await self._command("browsingContext.close", {"context": self._context})
-            self._leave()
+        self._leave()
+        with contextlib.suppress(BrowserError):
+            await self._connection.command("browsingContext.close", {"context": self._context})
 
     def _leave(self) -> None:
         self._connection.subscribers.pop(self._context, None)
@@ -113,6 +114,12 @@ class FirefoxPage:
             # what runs in the old document will never be answered
             self._unloaded.set_result(None)
             self._unloaded = asyncio.get_running_loop().create_future()
+            self._loading = True
+        elif method == "browsingContext.navigationCommitted":
+            if not self._loading:
+                # nobody has asked for another document: it is the one that tells of a crash
+                self._leave()
+            self._loading = False
         elif method == "log.entryAdded":
             if parameters["level"] == "error":
                 self._errors.append(f"{parameters['type']}: {parameters['text']}")

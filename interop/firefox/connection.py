@@ -17,6 +17,7 @@ import websockets
 from interop.browser import BrowserError
 
 COMMAND_S = 60.0
+_GONE: dict[str, Any] = {"type": "gone"}
 
 Subscriber = Callable[[str, dict[str, Any]], None]
 """Takes an event's method and parameters."""
@@ -60,6 +61,8 @@ class Connection:
             raise BrowserError(f"Firefox has gone, before {method}") from error
         finally:
             del self._waiting[number]
+        if reply is _GONE:
+            raise BrowserError(f"Firefox has gone, during {method}")
         if reply["type"] == "error":
             raise BidiError(method, str(reply["error"]), str(reply["message"]))
         result: dict[str, Any] = reply["result"]
@@ -79,7 +82,7 @@ class Connection:
         finally:
             for waiting in list(self._waiting.values()):
                 if not waiting.done():
-                    waiting.set_exception(BrowserError("Firefox has gone"))
+                    waiting.set_result(_GONE)
 
     def _receive(self, message: dict[str, Any]) -> None:
         if message.get("type") == "event":

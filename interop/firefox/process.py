@@ -2,11 +2,12 @@
 
 start(config) ─▶ firefox --headless --remote-debugging-port=0
                  WebDriverBiDiServer.json in the profile says where it listens
-attach() ─▶ session.new ... session.end: it has room for one
+attach() ─▶ session.new ... session.end
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -15,20 +16,21 @@ from typing import Any
 
 from interop.browser import BrowserError
 from interop.firefox.bidi import EVENTS, FirefoxBrowser
-from interop.firefox.connection import Connection, open_connection
+from interop.firefox.connection import BidiError, Connection, open_connection
 from interop.firefox.profile import BINARIES, FirefoxConfig, write_profile
 from interop.process import BrowserRun, find_binary
 
 _WHERE = "WebDriverBiDiServer.json"
+_NO_ROOM = "session not created"
 
 
 class FirefoxProcess:
     """Made by `start`."""
 
-    def __init__(self, run: BrowserRun, url: str) -> None:
-        self._run = run
-        self._url = url
-        self._session: str | None = None
+    def __init__(self, config: FirefoxConfig) -> None:
+        self._config = config
+        self._run = _run(config)
+        self._url = self._find_url()
 
     @property
     def pid(self) -> int:
@@ -42,42 +44,63 @@ class FirefoxProcess:
     @contextlib.asynccontextmanager
     async def attach(self) -> AsyncIterator[FirefoxBrowser]:
         """Connect from the running event loop; its tabs are closed afterwards."""
-        await self._end_stale_session()
-        connection = await open_connection(f"{self._url}/session")
         try:
-            created = await connection.command("session.new", {"capabilities": {}})
-            self._session = str(created["sessionId"])
-            await connection.command("session.subscribe", {"events": list(EVENTS)})
-            capabilities = created["capabilities"]
-            browser = FirefoxBrowser(connection, f"Firefox {capabilities['browserVersion']}")
+            connection, version = await self._begin_session()
+        except BidiError as error:
+            if error.code != _NO_ROOM:
+                raise
+            # it has room for one session, which only its own socket can end: somebody was
+            # interrupted before that
+            await asyncio.to_thread(self._restart)
+            connection, version = await self._begin_session()
+        try:
+            browser = FirefoxBrowser(connection, f"Firefox {version}")
             try:
                 yield browser
             finally:
                 await browser.close()
-                await self._end_session(connection)
+                with contextlib.suppress(BrowserError):
+                    await connection.command("session.end", {})
         finally:
             await connection.close()
 
-    async def _end_session(self, connection: Connection) -> None:
-        with contextlib.suppress(BrowserError):
-            await connection.command("session.end", {})
-            self._session = None
-
-    async def _end_stale_session(self) -> None:
-        """End what a cancelled `attach` has left: there is only one session, and it outlives us."""
-        if self._session is None:
-            return
-        connection = await open_connection(f"{self._url}/session/{self._session}")
+    async def _begin_session(self) -> tuple[Connection, str]:
+        """Return a connection with a session, and the browser's version."""
+        connection = await open_connection(f"{self._url}/session")
         try:
-            await self._end_session(connection)
-        finally:
+            created = await connection.command("session.new", {"capabilities": {}})
+            await connection.command("session.subscribe", {"events": list(EVENTS)})
+        except BaseException:
             await connection.close()
+            raise
+        return connection, str(created["capabilities"]["browserVersion"])
+
+    def _find_url(self) -> str:
+        try:
+            where = self._run.wait_for(self._read_where, "WebDriver BiDi")
+        except BaseException:
+            self._run.stop()
+            raise
+        return f"ws://{where['ws_host']}:{where['ws_port']}"
+
+    def _read_where(self) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = json.loads((self._run.profile / _WHERE).read_text())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return None  # not written, or not to the end
+        return found
+
+    def _restart(self) -> None:
+        self._run.stop()
+        self._run = _run(self._config)
+        self._url = self._find_url()
+
+    def stop(self) -> None:
+        """End it with its whole group. Harmless when repeated."""
+        self._run.stop()
 
 
-@contextlib.contextmanager
-def start(config: FirefoxConfig | None = None) -> Iterator[FirefoxProcess]:
-    """Run a Firefox; it is gone afterwards. Raises BrowserError when it does not start."""
-    config = config or FirefoxConfig()
+def _run(config: FirefoxConfig) -> BrowserRun:
     binary = find_binary(*((config.binary,) if config.binary else BINARIES))
 
     def command(profile: Path) -> list[str]:
@@ -97,20 +120,17 @@ def start(config: FirefoxConfig | None = None) -> Iterator[FirefoxProcess]:
         "MOZ_DISABLE_AUTO_SAFE_MODE": "1",
         **config.environment,
     }
-    run = BrowserRun("firefox", command, environment=environment)
+    return BrowserRun("firefox", command, environment=environment)
+
+
+@contextlib.contextmanager
+def start(config: FirefoxConfig | None = None) -> Iterator[FirefoxProcess]:
+    """Run a Firefox; it is gone afterwards. Raises BrowserError when it does not start."""
+    process = FirefoxProcess(config or FirefoxConfig())
     try:
-        where = run.wait_for(lambda: _read_where(run.profile / _WHERE), "WebDriver BiDi")
-        yield FirefoxProcess(run, f"ws://{where['ws_host']}:{where['ws_port']}")
+        yield process
     finally:
-        run.stop()
-
-
-def _read_where(path: Path) -> dict[str, Any] | None:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text())
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None  # not written, or not to the end
-    return found
+        process.stop()
 
 
 @contextlib.asynccontextmanager
