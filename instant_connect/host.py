@@ -106,6 +106,15 @@ class Host:
             hold_s=limits.hold_s,
         )
 
+    @property
+    def dcid(self) -> int:
+        """Stream id of the channel that instant sessions have agreed on."""
+        return self._config.dcid
+
+    def set_config(self, peer: PeerConfig) -> None:
+        """Make sessions from now on with another configuration (the wall clock was set)."""
+        self.sessions.materialiser.set_config(peer)
+
     def bundle(self, now: float, *, policy: int = 0, tickets: int | None = None) -> Bundle:
         """Return a bundle for one client; `policy` is the application's number for its session."""
         config, entrance = self._config, self.entrance

@@ -34,11 +34,15 @@ class Materialiser:
         trace: Trace | None = None,
         keylog: Callable[[str], object] | None = None,
     ) -> None:
-        self.config = replace(config, lite=True, passive=True, audio=True, data=True)
+        self.set_config(config)
         self.terms = terms
         self._entropy = entropy
         self._trace = trace
         self._keylog = keylog
+
+    def set_config(self, config: PeerConfig) -> None:
+        """Use `config`, as far as the profile leaves a choice."""
+        self.config = replace(config, lite=True, passive=True, audio=True, data=True)
 
     def materialise(
         self,

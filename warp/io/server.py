@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
+from warp.contract import Address
 from warp.crypto import Certificate
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidState
@@ -20,7 +21,7 @@ from warp.io.config import ServerConfig
 from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
 from warp.io.interfaces import WILDCARDS, bind_each, expand_host
-from warp.io.port import Unknown
+from warp.io.port import Port, Unknown
 from warp.io.session import Session, SessionOwner
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
@@ -142,6 +143,10 @@ class Server(SessionOwner):
         session.answer = peer.local_description
         self.register(session)
         return session
+
+    def find_port(self, local: Address) -> Port | None:
+        """Return the port that is bound to a local address, or None."""
+        return self._driver.ports.get(local)
 
     def receive_unknown(self, unknown: Unknown) -> None:
         """Let `unknown` say whose a datagram is that names no session; it may make one of it."""

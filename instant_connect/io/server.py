@@ -1,0 +1,406 @@
+"""The sockets around `host`: first datagrams become sessions, and sessions become calls.
+
+    port ─ unknown ─▶ Host.receive_unknown ─▶ answered | another server's | a session (T1)
+    session ─ greet ─▶ the application may say what is not personal
+            ─ connected (T3) ─▶ `async for arrival in server` ─▶ the application
+
+    server = await listen_instant("0.0.0.0", 3478, keyring=keyring)
+    server.bundle(policy=7)                      # JSON, for a client that will call
+    server.answer(offer)                         # SDP and status, for one that calls by signalling
+
+One process, or one of several of a cell: then `hand_on` carries datagrams to the others, and
+`take_over` takes what they hand on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+from instant_connect.admission import AdmissionConfig, Admit
+from instant_connect.answers import Answer
+from instant_connect.config import EVENTS
+from instant_connect.decisions import Answered, Arrived, Forwarded
+from instant_connect.host import Host, HostConfig
+from instant_connect.keyring import Keyring
+from instant_connect.profile import make_terms
+from instant_connect.router import Roster
+from instant_connect.sessions import InstantSession, Path
+from instant_connect.tiers import Tier
+from warp.contract import Flow
+from warp.entropy import Entropy, SystemEntropy
+from warp.errors import InvalidConfig, InvalidState
+from warp.io import Channel, Server, ServerConfig, Session, listen
+from warp.io.credentials import key_log, wall_offset
+from warp.io.inbox import Inbox
+from warp.io.port import Driven, Port
+from warp.io.session import SessionOwner
+from warp.peer import FlowAuthenticated
+from warp.sdp import parse_description
+from warp.trace import Trace
+
+_DRIFT_S: Final = 0.1
+HandOn = Callable[[int, bytes, Flow, int], None]
+"""Carries a datagram to another server of the cell: its number, the datagram, flow and hops."""
+
+
+class _Held(NamedTuple):
+    """What is held with an offer: the application's context, and its channel for events."""
+
+    dcid: int | None
+    context: object
+
+
+class Arrival:
+    """A call as it arrives: the session, and what is known of how it came."""
+
+    __slots__ = ("_instant", "events", "session")
+
+    def __init__(self, session: Session, instant: InstantSession, events: Channel | None) -> None:
+        self.session: Final = session
+        self.events: Final = events
+        """The channel for events, where its stream id was agreed on beforehand."""
+        self._instant = instant
+
+    @property
+    def path(self) -> Path:
+        """Which way it came; an offer may still come and make it `ATTACHED`."""
+        return self._instant.path
+
+    @property
+    def tier(self) -> Tier:
+        """How much is proven of the client."""
+        return self._instant.tier
+
+    @property
+    def policy(self) -> int:
+        """What the application agreed to when it issued the ticket, in its own numbers."""
+        return self._instant.policy
+
+    @property
+    def context(self) -> object:
+        """What the application attached to the client's offer, once that has come."""
+        held = self._instant.context
+        return held.context if isinstance(held, _Held) else None
+
+    def __repr__(self) -> str:
+        return f"<Arrival {self.path.value} {self.tier.name}>"
+
+
+Greet = Callable[[Arrival], None]
+"""Says something to whoever may be there: called at T1, for audio that is `non_personal`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstantConfig:
+    """What an Instant Connect server is told."""
+
+    host: HostConfig = field(default_factory=HostConfig)
+    limits: AdmissionConfig = field(default_factory=AdmissionConfig)
+    server: ServerConfig = field(default_factory=lambda: ServerConfig(early_data=True))
+
+    def __post_init__(self) -> None:
+        if not (self.server.lite and self.server.passive):
+            raise InvalidConfig("an Instant Connect server is lite, and passive in DTLS")
+        if not (self.server.audio and self.server.data):
+            raise InvalidConfig("an Instant Connect server takes audio and channels")
+
+
+class InstantServer(SessionOwner):
+    """Made by `listen_instant`. Iterate over it for the calls that have reached T3."""
+
+    __slots__ = ("_arrivals", "_calls", "_greet", "_hand_on", "_handle", "_inner", "host")
+
+    def __init__(
+        self,
+        inner: Server,
+        host: Host,
+        *,
+        greet: Greet | None = None,
+        hand_on: HandOn | None = None,
+    ) -> None:
+        self.host = host
+        """The sans-IO half: keyring, roster and counts."""
+        self._inner = inner
+        self._greet = greet
+        self._hand_on = hand_on
+        self._calls: dict[InstantSession, Arrival] = {}
+        self._arrivals: Inbox[Arrival] = Inbox()
+        self._handle: asyncio.TimerHandle | None = None
+        inner.receive_unknown(self._receive_unknown)
+
+    # -- the application's side ---------------------------------------------------------------
+
+    @property
+    def server(self) -> Server:
+        """The server on whose port all this happens; offers that it answers itself get sessions
+        at once, for clients that cannot hold a long ufrag."""
+        return self._inner
+
+    @property
+    def port(self) -> int:
+        """The UDP port."""
+        return self._inner.port
+
+    def __aiter__(self) -> Inbox[Arrival]:
+        """Iterate over the calls whose clients are proven, until the server is closed."""
+        return self._arrivals
+
+    def bundle(self, *, policy: int = 0, tickets: int | None = None) -> str:
+        """Return a bundle for one client, as JSON that nobody may store.
+
+        `policy` is the application's number for what the session is to be.
+        """
+        return self.host.bundle(self._now(), policy=policy, tickets=tickets).to_json()
+
+    def answer(
+        self,
+        offer: str,
+        *,
+        ufrag: str = "",
+        proof: str = "",
+        policy: int = 0,
+        context: object = None,
+        dcid: int | None = None,
+        hops: int = 0,
+    ) -> Answer:
+        """Answer an offer without making a session of it; its first datagram does.
+
+        `ufrag` and `proof` are what its client said of an attempt under way (`Instant-Ufrag`,
+        `Instant-Proof`). `dcid` is the stream id of the client's events channel if negotiated.
+        For `Status.ELSEWHERE` the offer goes to that server, with one hop more. Raises
+        `warp.sdp.SdpError` when the offer is not usable and `InvalidState` when the server takes
+        no more.
+        """
+        now, answers = self._now(), self.host.answers
+        description = parse_description(offer)
+        held = _Held(dcid, context)
+        if ufrag:
+            answer = answers.attach(
+                description, ufrag, proof, now, policy=policy, context=held, hops=hops
+            )
+        else:
+            answer = answers.answer(description, now, policy=policy, context=held)
+        self._arm()
+        return answer
+
+    def rotate(self, keyring: Keyring) -> None:
+        """Take another keyring; sessions live on whatever their tickets were sealed with."""
+        if keyring.cell != self.host.entrance.keyring.cell:
+            raise InvalidConfig("a keyring of another cell")
+        self.host.entrance.keyring = keyring
+
+    def set_roster(self, roster: Roster) -> None:
+        """Tell which servers of the cell are alive, and which of them are draining."""
+        self.host.entrance.roster = roster
+
+    def stats(self) -> dict[str, Any]:
+        """Return counts: what is under way, how sessions came, and why datagrams did not."""
+        return self.host.stats()
+
+    async def close(self) -> None:
+        """Take no more calls, end those there are, then close the port. Harmless when repeated."""
+        self._arrivals.close()
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        await self._inner.close()
+
+    async def __aenter__(self) -> InstantServer:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- datagrams that name no session -------------------------------------------------------
+
+    def take_over(self, data: bytes, flow: Flow, hops: int) -> None:
+        """Take in a datagram that another server of the cell has handed on."""
+        port = self._inner.find_port(flow.local)
+        if port is None:
+            return
+        session = self._decide(port, data, flow, hops)
+        if session is not None:
+            session.peer.receive_datagram(data, flow, self._now())
+            session.driver.flush_soon(session)
+
+    def _receive_unknown(self, port: Port, data: bytes, flow: Flow) -> Driven | None:
+        return self._decide(port, data, flow, 0)
+
+    def _decide(self, port: Port, data: bytes, flow: Flow, hops: int) -> Session | None:
+        """Act on what the host decides; return the session that takes in `data` itself."""
+        now = self._now()
+        decision = self.host.receive_unknown(data, flow, now, hops=hops)
+        if isinstance(decision, Answered):
+            port.send(decision.datagram, flow.remote)
+        elif isinstance(decision, Forwarded):
+            if self._hand_on is not None:
+                self._hand_on(decision.server, data, flow, hops + 1)
+        elif isinstance(decision, Arrived):
+            arrival = self._calls.get(decision.session) or self._welcome(decision.session, now)
+            if arrival is None:
+                return None
+            session = arrival.session
+            if decision.is_new:
+                port.add_route(session, flow)
+            first, *rest = decision.datagrams
+            if not rest:
+                return session
+            for datagram in (first, *rest):
+                session.peer.receive_datagram(datagram, flow, now)
+            session.driver.flush_soon(session)
+        if not isinstance(decision, Forwarded):
+            self._arm()
+        return None
+
+    def _welcome(self, instant: InstantSession, now: float) -> Arrival | None:
+        """Put a new session on the port; None when the server is full after all."""
+        try:
+            session = self._inner.adopt(instant.peer, self)
+        except InvalidState:
+            self.host.sessions.end(instant)
+            return None
+        held = instant.context
+        dcid = held.dcid if isinstance(held, _Held) else self.host.dcid
+        if instant.path is not Path.SIGNALLED:
+            dcid = self.host.dcid
+        events = None
+        if dcid is not None:
+            events = session.channel(EVENTS, negotiated=True, stream_id=dcid)
+        arrival = self._calls[instant] = Arrival(session, instant, events)
+        self._arm()
+        if self._greet is not None:
+            self._greet(arrival)
+        return arrival
+
+    # -- what becomes of sessions -------------------------------------------------------------
+
+    def _find(self, session: Session) -> InstantSession | None:
+        for ufrag in session.peer.local_ufrags:
+            instant = self.host.sessions.find(ufrag)
+            if instant is not None and instant.peer is session.peer:
+                return instant
+        return None
+
+    def register(self, session: Session) -> None:
+        """Know the session by every ufrag that may name it."""
+        self._inner.register(session)
+
+    def route(self, session: Session, event: FlowAuthenticated) -> None:
+        """Lead the event's address to the session, with what came from there too soon."""
+        self._inner.route(session, event)
+        now = self._now()
+        for record in self.host.entrance.take_early(event.flow, now):
+            session.peer.receive_datagram(record, event.flow, now)
+            session.driver.flush_soon(session)
+
+    def connected(self, session: Session) -> None:
+        """T3: from here on the call is worth something."""
+        instant = self._find(session)
+        if instant is not None and instant in self._calls:
+            self.host.sessions.authenticated(instant, self._now())
+            self._arrivals.put(self._calls[instant])
+            self._arm()
+
+    def release(self, session: Session) -> None:
+        """Forget a session that has ended."""
+        instant = self._find(session)
+        self._inner.release(session)
+        if instant is not None:
+            self._calls.pop(instant, None)
+            self.host.sessions.end(instant)
+
+    def resolves_names(self) -> bool:
+        """A lite agent checks nobody and has no use for addresses."""
+        return False
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        """Return the loop's time, having looked at the wall's: tickets expire by it."""
+        loop = asyncio.get_running_loop()
+        entrance, offset = self.host.entrance, wall_offset(loop)
+        if abs(offset - entrance.wall_offset_s) > _DRIFT_S:
+            entrance.wall_offset_s = offset
+            self.host.set_config(self._inner.present_config())
+        return loop.time()
+
+    def _arm(self) -> None:
+        due = self.host.get_timer()
+        if self._handle is not None:
+            if due is not None and due >= self._handle.when():
+                return
+            self._handle.cancel()
+            self._handle = None
+        if due is not None:
+            self._handle = asyncio.get_running_loop().call_at(due, self._wake)
+
+    def _wake(self) -> None:
+        self._handle = None
+        now = self._now()
+        for instant in self.host.overdue(now):
+            arrival = self._calls.get(instant)
+            if arrival is not None:
+                arrival.session.peer.close(now)
+                arrival.session.driver.flush(arrival.session)
+            else:
+                self.host.sessions.end(instant)
+        self._arm()
+
+
+async def listen_instant(
+    host: str = "0.0.0.0",
+    port: int = 0,
+    *,
+    keyring: Keyring | None = None,
+    config: InstantConfig | None = None,
+    admit: Admit | None = None,
+    greet: Greet | None = None,
+    hand_on: HandOn | None = None,
+    entropy: Entropy | None = None,
+    trace: Trace | None = None,
+    reuse_port: bool = False,
+) -> InstantServer:
+    """Open one UDP port (0: any) and return the server on it; addresses as for `warp.io.listen`.
+
+    Servers that share a `keyring` open each other's tickets; without one the keys are this
+    server's alone and end with it. `admit` is asked about every ticket, and `greet` is called for
+    every session that begins. Raises what `warp.io.listen` raises.
+    """
+    config = config or InstantConfig()
+    source = entropy or SystemEntropy()
+    offset = wall_offset(asyncio.get_running_loop())
+    ring = keyring or Keyring.generate(source, asyncio.get_running_loop().time() + offset)
+    inner = await listen(
+        host,
+        port,
+        config=config.server,
+        certificate=ring.current.certificate,
+        entropy=source,
+        trace=trace,
+        reuse_port=reuse_port,
+    )
+    peer = inner.present_config()
+    most = min(config.limits.max_sessions, config.server.max_sessions)
+    addresses = tuple((candidate.host, candidate.port) for candidate in inner.candidates)
+    made = Host(
+        ring,
+        config.host,
+        peer=peer,
+        terms=make_terms(
+            addresses,
+            peer.sctp(),
+            max_message_size=peer.max_message_size,
+            sped=peer.sped,
+            snap=peer.snap,
+        ),
+        entropy=source,
+        limits=replace(config.limits, max_sessions=most),
+        admit=admit,
+        wall_offset_s=offset,
+        trace=trace,
+        keylog=key_log(),
+    )
+    return InstantServer(inner, made, greet=greet, hand_on=hand_on)

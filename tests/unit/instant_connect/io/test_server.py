@@ -1,0 +1,375 @@
+"""An Instant Connect server and its client on real sockets: every way in, every way out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from instant_connect.admission import AdmissionConfig
+from instant_connect.answers import Status
+from instant_connect.bundle import parse_bundle
+from instant_connect.host import HostConfig
+from instant_connect.io.client import InstantClient, Posted
+from instant_connect.io.server import Arrival, InstantConfig, InstantServer, listen_instant
+from instant_connect.keyring import Epoch, Keyring
+from instant_connect.router import Roster
+from instant_connect.tiers import Tier
+from tests.unit.io.support import HOST, OPUS, play, shifted
+from warp.contract import Flow
+from warp.entropy import SystemEntropy
+from warp.errors import HandshakeTimedOut, InvalidConfig, InvalidState
+from warp.io import Client, ClientConfig, ServerConfig, Session
+
+CLIENT = ClientConfig(host=HOST)
+
+
+class Signalling:
+    """What a server's HTTP routes would do, without HTTP."""
+
+    def __init__(self, server: InstantServer, *, delay_s: float = 0.0) -> None:
+        self.server = server
+        self.delay_s = delay_s
+        self.asked: list[Mapping[str, str]] = []
+        self.answered: list[Status] = []
+        self.failure: Exception | None = None
+
+    async def __call__(self, offer: str, headers: Mapping[str, str]) -> Posted:
+        self.asked.append(headers)
+        await asyncio.sleep(self.delay_s)
+        if self.failure is not None:
+            raise self.failure
+        answer = self.server.answer(
+            offer,
+            ufrag=headers.get("Instant-Ufrag", ""),
+            proof=headers.get("Instant-Proof", ""),
+            context="context",
+            dcid=4,
+        )
+        self.answered.append(answer.status)
+        return Posted(answer.status, answer.sdp)
+
+
+def fill(client: InstantClient, server: InstantServer, **options: Any) -> None:
+    bundle = parse_bundle(server.bundle(**options))
+    client.wallet.put(bundle, asyncio.get_running_loop().time())
+
+
+async def talk(session: Session, arrival: Arrival) -> None:
+    """Audio and messages go both ways."""
+    ours = session.channel("oai-events", negotiated=True, stream_id=4)
+    assert arrival.events is not None
+    await asyncio.wait_for(ours.opened(), 5)
+    ours.send("hello")
+    assert await asyncio.wait_for(anext(arrival.events), 5) == "hello"
+    arrival.events.send("and you")
+    assert await asyncio.wait_for(anext(ours), 5) == "and you"
+    session.audio_out.send(OPUS)
+    frame = await asyncio.wait_for(anext(arrival.session.audio_in), 5)
+    assert frame.payload == OPUS
+
+
+async def arrival_of(server: InstantServer) -> Arrival:
+    return await asyncio.wait_for(anext(aiter(server)), 5)
+
+
+async def until(condition: Any, timeout_s: float = 5.0) -> None:
+    """Wait for something that other tasks bring about."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + timeout_s
+    while not condition():
+        assert loop.time() < end, "it never came to that"
+        await asyncio.sleep(0.005)
+
+
+def test_an_instant_call() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            signalling = Signalling(server)
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                fill(client, server, policy=11)
+                session = await client.connect()
+                arrival = await arrival_of(server)
+                await talk(session, arrival)
+                await until(lambda: arrival.tier is Tier.CONFIRMED)
+                assert arrival.path.value in ("instant", "attached")
+                assert (arrival.policy, arrival.context) == (11, "context")
+                assert signalling.answered == [Status.ATTACHED]
+                assert set(signalling.asked[0]) == {
+                    "Instant-Ufrag",
+                    "Instant-Client-Ufrag",
+                    "Instant-Proof",
+                }
+                assert len(server.server.sessions) == 1
+                assert client.wallet.rtt_s is not None
+                await session.close()
+                await asyncio.wait_for(arrival.session.closed, 5)
+            assert server.stats()["sessions"] == 0
+
+    play(story)
+
+
+def test_a_call_without_a_ticket_is_signalled() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            signalling = Signalling(server)
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                session = await client.connect()
+                arrival = await arrival_of(server)
+                await talk(session, arrival)
+                assert (arrival.path.value, arrival.context) == ("signalled", "context")
+                assert signalling.asked == [{}]
+                assert arrival.session.answer.startswith("v=0")
+
+    play(story)
+
+
+def test_a_stale_ticket_costs_the_call_nothing() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as old, await listen_instant(HOST) as server:
+            signalling = Signalling(server)
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                fill(client, old)
+                await old.close()
+                session = await client.connect()
+                arrival = await arrival_of(server)
+                await talk(session, arrival)
+                assert arrival.path.value == "signalled"
+                assert server.stats()["stale"] == {"its ufrag does not open, or not any more": 1}
+                await until(lambda: client._client.sessions == [session])
+
+    play(story)
+
+
+def test_a_session_lives_while_signalling_is_down() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            signalling = Signalling(server)
+            signalling.failure = ConnectionError("the API is down")
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                fill(client, server)
+                session = await client.connect()
+                arrival = await arrival_of(server)
+                await talk(session, arrival)
+                assert (arrival.path.value, arrival.tier) == ("instant", Tier.PROVEN)
+                await shifted().pass_time(31.0)
+                assert arrival.tier is Tier.CONFIRMED
+                assert arrival.context is None
+
+    play(story)
+
+
+def test_when_neither_way_leads_anywhere_signalling_says_why() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            signalling = Signalling(server)
+            signalling.failure = ConnectionError("the API is down")
+            client = InstantClient(post=signalling, config=CLIENT)
+            with pytest.raises(ConnectionError, match="API is down"):
+                await client.connect()
+            await client.close()
+            await client.close()
+
+    play(story)
+
+
+def test_the_slow_answer_of_signalling_is_not_waited_for() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            signalling = Signalling(server, delay_s=60.0)
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                fill(client, server)
+                session = await client.connect()
+                arrival = await arrival_of(server)
+                await talk(session, arrival)
+                assert signalling.answered == []
+
+    play(story)
+
+
+@pytest.mark.slow
+def test_a_greeting_leaves_before_the_client_is_proven() -> None:
+    async def story() -> None:
+        greeted: list[Tier] = []
+
+        def greet(arrival: Arrival) -> None:
+            greeted.append(arrival.tier)
+            arrival.session.audio_out.send(OPUS, non_personal=True)
+
+        async with (
+            await listen_instant(HOST, greet=greet) as server,
+            InstantClient(post=Signalling(server), config=CLIENT) as client,
+        ):
+            fill(client, server)
+            session = await client.connect()
+            frame = await asyncio.wait_for(anext(session.audio_in), 5)
+            assert frame.payload == OPUS
+            assert greeted == [Tier.SHAKING]
+
+    play(story)
+
+
+def test_clients_without_long_ufrags_get_sessions_the_ordinary_way() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server, Client(CLIENT) as client:
+            accepted: list[Session] = []
+
+            async def signal(offer: str) -> str:
+                accepted.append(server.server.accept_offer(offer))
+                return accepted[0].answer
+
+            session = await client.connect(signal)
+            await asyncio.wait_for(session.connected(), 5)
+            assert len(session.answer.partition("a=ice-ufrag:")[2].split()[0]) == 8
+            assert server.stats()["sessions"] == 0
+
+    play(story)
+
+
+@pytest.mark.slow
+def test_many_calls_at_once() -> None:
+    async def story() -> None:
+        async with await listen_instant(HOST) as server:
+            clients = [InstantClient(post=Signalling(server), config=CLIENT) for _ in range(20)]
+            for number, client in enumerate(clients):
+                if number % 2:
+                    fill(client, server)
+            sessions = await asyncio.gather(*(client.connect() for client in clients))
+            arrivals = [await arrival_of(server) for _ in clients]
+            assert len({id(arrival.session) for arrival in arrivals}) == 20
+            assert len(server.server.sessions) == 20
+            for session in sessions:
+                await session.close()
+            for arrival in arrivals:
+                await asyncio.wait_for(arrival.session.closed, 5)
+            stats = server.stats()
+            assert (stats["sessions"], stats["half_open"], stats["waiting"]) == (0, 0, 0)
+            assert sum(stats["proven"].values()) == 20
+            await asyncio.gather(*(client.close() for client in clients))
+
+    play(story)
+
+
+def test_keys_are_replaced_while_calls_go_on() -> None:
+    async def story() -> None:
+        entropy = SystemEntropy()
+        ring = Keyring.generate(entropy, 1.79e9)
+        async with (
+            await listen_instant(HOST, keyring=ring) as server,
+            InstantClient(post=Signalling(server), config=CLIENT) as client,
+        ):
+            fill(client, server)
+            session = await client.connect()
+            arrival = await arrival_of(server)
+            server.rotate(ring.rotate(Epoch.generate(1, entropy, 1.79e9)))
+            await talk(session, arrival)
+            second = await client.connect()  # by a ticket of the epoch before
+            assert (await arrival_of(server)).path.value != "signalled"
+            assert second.state is session.state
+            with pytest.raises(InvalidConfig, match="another cell"):
+                server.rotate(Keyring.generate(entropy, 1.79e9, cell=9))
+
+    play(story)
+
+
+def test_a_server_that_is_full_says_so_by_signalling() -> None:
+    async def story() -> None:
+        config = InstantConfig(server=ServerConfig(early_data=True, max_sessions=1))
+        async with await listen_instant(HOST, config=config) as server:
+            signalling = Signalling(server)
+            async with InstantClient(post=signalling, config=CLIENT) as client:
+                fill(client, server)
+                await client.connect()
+                with pytest.raises(InvalidState, match="already serves"):
+                    await InstantClient(post=signalling, config=CLIENT).connect()
+
+    play(story)
+
+
+def test_a_handshake_that_stops_is_over_after_five_seconds() -> None:
+    async def story() -> None:
+        async with (
+            await listen_instant(HOST) as server,
+            InstantClient(post=Signalling(server, delay_s=60), config=CLIENT) as client,
+        ):
+            fill(client, server)
+            calling = asyncio.ensure_future(client.connect())
+            await until(lambda: server.stats()["sessions"])
+            # it stops here, if it has not been faster than we look
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+            await shifted().pass_time(6.0)
+            await until(lambda: server.stats()["half_open"] == 0)
+
+    play(story)
+
+
+def test_offers_that_nobody_takes_up_are_forgotten() -> None:
+    async def story() -> None:
+        config = InstantConfig(limits=AdmissionConfig(hold_s=5.0))
+        async with await listen_instant(HOST, config=config) as server, Client(CLIENT) as client:
+
+            async def signal(offer: str) -> str:
+                server.answer(offer)
+                raise ConnectionError
+
+            with pytest.raises(ConnectionError):
+                await client.connect(signal)
+            assert server.stats()["held_offers"] == 1
+            await shifted().pass_time(6.0)
+            assert server.stats()["held_offers"] == 0
+
+    play(story)
+
+
+@pytest.mark.slow
+def test_two_servers_of_a_cell_hand_on_what_is_not_theirs() -> None:
+    async def story() -> None:
+        ring = Keyring.generate(SystemEntropy(), 1.79e9)
+        servers: list[InstantServer] = []
+        handed: list[int] = []
+
+        def hand_on(number: int, data: bytes, flow: Flow, hops: int) -> None:
+            handed.append(number)
+            other = servers[number]
+            # as if both read one port: the flow's local address is the other's too
+            local = (HOST, other.port)
+            other.take_over(data, Flow(local, flow.remote), hops)
+
+        for number in (0, 1):
+            servers.append(
+                await listen_instant(
+                    HOST,
+                    keyring=ring,
+                    config=InstantConfig(host=HostConfig(server=number)),
+                    hand_on=hand_on,
+                )
+            )
+            servers[number].set_roster(Roster.of(0, 1))
+        async with servers[0], servers[1]:
+            async with InstantClient(post=Signalling(servers[1]), config=CLIENT) as client:
+                # a ticket of the second, whose address is that of the first
+                bundle = parse_bundle(servers[1].bundle())
+                first = parse_bundle(servers[0].bundle())
+                mixed = type(bundle)(
+                    **{
+                        name: getattr(first if name == "terms" else bundle, name)
+                        for name in bundle.__slots__
+                    }
+                )
+                client.wallet.put(mixed, asyncio.get_running_loop().time())
+                with pytest.raises(HandshakeTimedOut):  # its answers come from elsewhere
+                    await client.connect(timeout_s=0.3)
+            assert handed[:1] == [1]
+            assert servers[1].stats()["tickets_used"] == 1
+            assert servers[0].stats()["tickets_used"] == 0
+
+    play(story)
+
+
+def test_what_no_such_server_can_be_is_refused() -> None:
+    for options in ({"lite": False}, {"passive": False}, {"audio": False}, {"data": False}):
+        with pytest.raises(InvalidConfig, match="Instant Connect"):
+            InstantConfig(server=ServerConfig(**options))
