@@ -3,6 +3,7 @@
     offer ─▶ ticket sealed for it ─▶ answer ~~▶ client ─ first datagram ─▶ session      NEW
     offer + ufrag of an attempt + proof ─▶ the attempt's own answer                     ATTACHED
                                        └─ its ticket is another server's ─▶ ELSEWHERE
+    another offer before that datagram ─ revise ─▶ the same credentials, or others      NEW
 
 Signalling never makes a session: what an offer says is held (`held`) until its client's first
 datagram comes. An offer that comes beside an attempt joins it, whichever of the two is first; if
@@ -41,7 +42,7 @@ from warp.crypto import constant_time_equal
 from warp.entropy import Entropy, random_u32, random_u64
 from warp.errors import Discard, InvalidState
 from warp.names import Counts, Name
-from warp.peer import agree
+from warp.peer import AgreedDescriptions, agree
 from warp.rtp import draw_cname
 from warp.sdp import (
     LocalAudio,
@@ -52,6 +53,8 @@ from warp.sdp import (
     SdpRule,
     SessionDescription,
     Setup,
+    Source,
+    check_reoffer,
     create_answer,
 )
 from warp.sped import SPED_OPTIONS
@@ -124,10 +127,53 @@ class Answers:
         ticket = seal_ticket(epoch, route, grant, self._entropy)
         attempt = self._attempt(offer)
         ufrag, password = compose_ufrag(ticket, attempt), epoch.password(ticket)
-        answer = self._describe(offer, ufrag, password, epoch.certificate.fingerprint(), attempt)
+        answer = self._describe(
+            offer,
+            ufrag,
+            password,
+            epoch.certificate.fingerprint(),
+            snap=attempt.sctp is not None,
+        )
         held = HeldOffer(agree(answer, offer), offer, context)
         self._sessions.held.hold(ufrag, held, now)
         return Answer(Status.NEW, str(answer), ufrag)
+
+    def revise(
+        self, ufrag: str, offer: SessionDescription, now: float, *, context: object = None
+    ) -> Answer:
+        """Answer another offer of a client that was answered with `ufrag` and has not come yet.
+
+        An offer with other ICE credentials gets others, and no session comes of `ufrag` then.
+        Raises what `answer` raises, and `InvalidState` when nothing is held for it any more.
+        """
+        held = self._sessions.held.find(ufrag)
+        before = None if held is None else held.offer
+        try:
+            opened = open_ufrag(ufrag, self._entrance.keyring, now + self._entrance.wall_offset_s)
+        except Discard:
+            before = None
+        if held is None or before is None:
+            raise InvalidState("the answer was not taken up in time: begin another call")
+        check_reoffer(before, offer)
+        if _identity(offer) != _identity(before):
+            answer = self.answer(offer, now, policy=opened.ticket.grant.policy, context=context)
+            self._entrance.forget(ufrag, now)
+            return answer
+        status, agreed = Status.ATTACHED, None
+        if held.agreed is None:
+            described = self._compose(offer, opened, ufrag, opened.password)
+        else:
+            described = self._describe(
+                offer,
+                ufrag,
+                opened.password,
+                opened.ticket.epoch.certificate.fingerprint(),
+                snap=offered_sctp(offer) is not None,
+                previous=held.agreed,
+            )
+            status, agreed = Status.NEW, agree(described, offer)
+        self._sessions.held.hold(ufrag, HeldOffer(agreed, offer, context), now)
+        return Answer(status, str(described), ufrag)
 
     def _require_room(self) -> None:
         admission = self._entrance.admission
@@ -155,11 +201,17 @@ class Answers:
         ufrag: str,
         password: str,
         fingerprint: str,
-        attempt: Attempt,
+        *,
+        snap: bool,
+        previous: AgreedDescriptions | None = None,
     ) -> SessionDescription:
         """Return the answer with all that the stack can do."""
         terms = self._sessions.materialiser.terms
         first = terms.candidates[0]
+        source = None if previous is None else previous.source
+        if source is None:
+            ssrc = random_u32(self._entropy, nonzero=True)
+            source = Source(ssrc, draw_cname(self._entropy))
         state = LocalDescriptionState(
             transport=LocalTransport(
                 ufrag=ufrag,
@@ -171,18 +223,19 @@ class Answers:
                 address=(first.host, first.port),
             ),
             media=(
-                LocalAudio(
-                    ssrc=random_u32(self._entropy, nonzero=True), cname=draw_cname(self._entropy)
-                ),
+                LocalAudio(ssrc=source.ssrc, cname=source.cname),
                 LocalData(max_message_size=terms.max_message_size),
             ),
-            session_id=random_u64(self._entropy) >> 2,
+            session_id=random_u64(self._entropy) >> 2
+            if previous is None
+            else previous.local.origin.session_id,
             answer_setup=Setup.PASSIVE,
         )
         init = None
-        if attempt.sctp is not None and terms.snap:
+        if snap and terms.snap:
             init = server_init(terms, server_sctp(password, ufrag)).to_bytes()
-        return create_answer(offer, state, sctp_init=init)
+        before = None if previous is None else previous.local
+        return create_answer(offer, state, previous=before, sctp_init=init)
 
     # -- an offer beside an attempt -----------------------------------------------------------
 
@@ -260,6 +313,15 @@ class Answers:
     ) -> Answer:
         self.stale[why] += 1
         return self.answer(offer, now, policy=policy, context=context)
+
+
+def _identity(offer: SessionDescription) -> tuple[str, str, frozenset[tuple[str, str]]]:
+    """Return what a client is known by: its ICE credentials and its certificates."""
+    lead = next((m for m in offer.media if not m.rejected), None)
+    if lead is None:
+        raise SdpError(SdpRule.NOTHING_LEFT)
+    transport = offer.transport_of(lead)
+    return transport.ufrag, transport.pwd, frozenset(transport.fingerprints)
 
 
 def _digest(prints: dict[str, str]) -> bytes:

@@ -181,10 +181,17 @@ class Entrance:
             return Answered(_refusal(message, key), refused=True)
         self._handed.pop(flow, None)
         records = self._early.take(flow, now)
-        if _is_plain(message) and not any(_is_hello(record) for record in records):
+        says_hello = any(_is_hello(record) for record in records) or self._speaks_first(ufrag)
+        if _is_plain(message) and not says_hello:
             self._room.note(client, data, flow, now)
             return Answered(_success(message, key, flow))
         return Arrived(self._begin(opened, client, client_ufrag, now), (data, *records), True)
+
+    def _speaks_first(self, ufrag: str) -> bool:
+        """Whether the hello is ours: the client has insisted on being the DTLS server."""
+        held = self.sessions.held.find(ufrag)
+        agreed = None if held is None else held.agreed
+        return agreed is not None and agreed.negotiated.transport.is_dtls_client
 
     def _take_in(self, opened: Opened, ufrag: str, flow: Flow, now: float) -> Waiting | None:
         """Let an authentic client wait; its ticket is used from here on.
@@ -241,6 +248,8 @@ class Entrance:
         if not self.admission.has_room:
             raise Discard(InstantDiscard.OVERLOADED)
         ufrag = client.ufrag
+        if opened.ticket.offer_is_held and ufrag not in self.sessions.held:
+            raise Discard(InstantDiscard.OFFER_FORGOTTEN)
         session = self.sessions.begin(opened, ufrag, client_ufrag, client.prefix, now)
         self.replay.begin(client.ticket_id, attempt_key(ufrag))
         self._room.remove(client)
@@ -251,6 +260,21 @@ class Entrance:
         if self._trace is not None:
             self._trace.emit(now, "instant:materialised", {"path": session.path.value})
         return session
+
+    def forget(self, ufrag: str, now: float) -> None:
+        """Let no session come of a ufrag any more: whoever was answered has hung up."""
+        client = self._room.find(ufrag)
+        if client is not None:
+            self._room.remove(client)
+            self.admission.remove(client.ticket_id, client.prefix)
+        self.sessions.held.take(ufrag)
+        try:
+            ticket = open_ufrag(ufrag, self.keyring, now + self.wall_offset_s).ticket
+        except Discard:
+            return  # it has expired meanwhile: nothing can come of it
+        key, grant = attempt_key(ufrag), ticket.grant
+        self.replay.claim(ticket.id, key, grant.max_uses, grant.expiry)
+        self.replay.begin(ticket.id, key)
 
     # -- time, and other servers --------------------------------------------------------------
 

@@ -56,6 +56,11 @@ class HeldOffers:
             raise InvalidState(f"{self._capacity} offers are answered and not taken up yet")
         self._by_ufrag[ufrag] = (now + self._hold_s, offer)
 
+    def find(self, ufrag: str) -> HeldOffer | None:
+        """Return the offer that is held under a ufrag, or None."""
+        held = self._by_ufrag.get(ufrag)
+        return None if held is None else held[1]
+
     def take(self, ufrag: str) -> HeldOffer | None:
         """Return an offer whose client has come, and hold it no more."""
         held = self._by_ufrag.pop(ufrag, None)

@@ -325,3 +325,121 @@ def test_an_offer_that_the_profile_cannot_answer_is_refused() -> None:
     with pytest.raises(SdpError):
         host.answers.attach(broken, call.ufrag, call.proof, NOW)
     assert host.stats()["held_offers"] == 0
+
+
+# -- another offer, or none, before the first datagram ---------------------------------------------
+
+
+def credentials(text: str) -> list[str]:
+    return re.findall(r"a=(?:ice-ufrag|ice-pwd|fingerprint)[^\r]*", text)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["signalled", "attached"])
+def test_another_offer_of_the_same_client_keeps_its_credentials(joined: bool) -> None:
+    host = make_host()
+    text = own_offer()
+    offer = parse_description(text)
+    if joined:
+        call = attempt(host, text)
+        first = host.answers.attach(offer, call.ufrag, call.proof, NOW)
+    else:
+        first = host.answers.answer(offer, NOW, context="one")
+    muted = parse_description(text.replace("a=sendrecv", "a=recvonly"))
+    again = host.answers.revise(first.ufrag, muted, NOW + 1, context="two")
+    assert (again.status, again.ufrag) == (first.status, first.ufrag)
+    assert credentials(again.sdp) == credentials(first.sdp)
+    assert "a=sendonly" in again.sdp
+    assert re.findall(r"a=ssrc:\d+", again.sdp) == re.findall(r"a=ssrc:\d+", first.sdp)
+    assert re.findall(r"o=- \d+", again.sdp) == re.findall(r"o=- \d+", first.sdp)
+    assert re.findall(r"a=sctp-init:\S+", again.sdp) == re.findall(r"a=sctp-init:\S+", first.sdp)
+    decision = host.receive_unknown(knock(again).check(SPED_HELLO), flow(), NOW + 2)
+    assert isinstance(decision, Arrived)
+    assert decision.session.context == "two"
+    assert decision.session.offer == muted
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["signalled", "attached"])
+def test_a_restart_before_the_first_datagram_leaves_the_first_answer_void(joined: bool) -> None:
+    host = make_host()
+    text = own_offer()
+    offer = parse_description(text)
+    if joined:
+        call = attempt(host, text)
+        first = host.answers.attach(offer, call.ufrag, call.proof, NOW)
+    else:
+        first = host.answers.answer(offer, NOW)
+    fresh = parse_description(re.sub(r"a=ice-ufrag:\S+", "a=ice-ufrag:fresh", text))
+    again = host.answers.revise(first.ufrag, fresh, NOW)
+    assert again.status is Status.NEW
+    assert again.ufrag != first.ufrag
+    late = host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW)
+    assert late == Dropped(InstantDiscard.ENDED)
+    assert isinstance(host.receive_unknown(knock(again).check(SPED_HELLO), flow(1), NOW), Arrived)
+
+
+def test_an_offer_that_breaks_a_rule_changes_nothing() -> None:
+    host = make_host()
+    offer = parse_description(own_offer())
+    first = host.answers.answer(offer, NOW)
+    fewer = offer._replace(media=offer.media[:1], bundles=(("0",),))
+    with pytest.raises(SdpError):
+        host.answers.revise(first.ufrag, fewer, NOW)
+    refused = offer._replace(media=tuple(m._replace(port=0) for m in offer.media))
+    with pytest.raises(SdpError):
+        host.answers.revise(first.ufrag, refused, NOW)
+    assert isinstance(host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW), Arrived)
+
+
+def test_an_answer_that_is_void_cannot_be_revised() -> None:
+    host = make_host()
+    offer = parse_description(own_offer())
+    first = host.answers.answer(offer, NOW)
+    host.overdue(NOW + 60)
+    for ufrag in (first.ufrag, "abcd"):
+        with pytest.raises(InvalidState, match="not taken up"):
+            host.answers.revise(ufrag, offer, NOW + 61)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["signalled", "attached"])
+@pytest.mark.parametrize("waiting", [False, True], ids=["unseen", "at T0"])
+def test_who_hangs_up_before_the_first_datagram_gets_no_session(
+    joined: bool, waiting: bool
+) -> None:
+    host = make_host()
+    text = own_offer()
+    if joined:
+        call = attempt(host, text)
+        answer = host.answers.attach(parse_description(text), call.ufrag, call.proof, NOW)
+    else:
+        answer = host.answers.answer(parse_description(text), NOW)
+    knocker = knock(answer)
+    if waiting:
+        assert isinstance(host.receive_unknown(knocker.check(), flow(), NOW), Answered)
+    host.entrance.forget(answer.ufrag, NOW)
+    host.entrance.forget(answer.ufrag, NOW)
+    host.entrance.forget("abcd", NOW)
+    assert (host.stats()["held_offers"], host.stats()["waiting"]) == (0, 0)
+    late = host.receive_unknown(knocker.check(SPED_HELLO), flow(), NOW)
+    assert late == Dropped(InstantDiscard.ENDED)
+
+
+def test_an_answer_that_expires_while_its_client_waits_is_void_as_well() -> None:
+    """Checks alone keep a client at T0; the offer that it would start with is gone."""
+    host = make_host()
+    answer = host.answers.answer(parse_description(own_offer()), NOW)
+    knocker = knock(answer)
+    for second in range(0, 64, 4):
+        host.overdue(NOW + second)
+        host.receive_unknown(knocker.check(), flow(), NOW + second)
+    late = host.receive_unknown(knocker.check(SPED_HELLO), flow(), NOW + 64)
+    assert late == Dropped(InstantDiscard.OFFER_FORGOTTEN)
+
+
+def test_a_client_that_insists_on_being_the_dtls_server_is_not_waited_for() -> None:
+    """It never says hello: its first check begins the session, and the hello is ours."""
+    host = make_host()
+    offer = own_offer().replace("a=setup:actpass", "a=setup:passive")
+    answer = host.answers.answer(parse_description(offer), NOW)
+    assert "a=setup:active" in answer.sdp
+    decision = host.receive_unknown(knock(answer).check(), flow(), NOW)
+    assert isinstance(decision, Arrived)

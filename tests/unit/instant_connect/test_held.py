@@ -15,7 +15,9 @@ def test_an_offer_is_taken_once() -> None:
     held = HeldOffers(10, 60.0)
     held.hold("u", ONE, NOW)
     assert "u" in held
+    assert held.find("u") is ONE
     assert held.take("u") is ONE
+    assert held.find("u") is None
     assert held.take("u") is None
 
 
