@@ -207,6 +207,7 @@ class DtlsConnection:
             elif reason is DtlsTimer.DEADLINE:
                 self._end(HandshakeTimedOut("no handshake before its deadline"), now)
             else:
+                self._data_read = None  # which may be of an epoch that is forgotten now
                 self._handshake.forget_old_keys(now)
 
     def events(self) -> Sequence[Event]:

@@ -18,6 +18,7 @@ from warp.crypto import NamedGroup
 from warp.dtls import Alert, CipherSuite, DtlsRule, DtlsState, DtlsVersion
 from warp.dtls.epochs import MAX_EPOCH
 from warp.dtls.key_update import AES_HARD_LIMIT, AES_SOFT_LIMIT
+from warp.dtls.records import APPLICATION_DATA
 from warp.errors import InvalidState
 
 
@@ -128,6 +129,21 @@ def test_old_keys_are_kept_until_the_new_ones_are_seen_and_some_time_longer():
     assert two._handshake.epochs.read_keys(3) is None
     assert two.get_timer() is None
     talk(one, two, 781.0)
+
+
+def test_late_data_under_keys_that_are_forgotten_is_dropped():
+    """Though the last data came under them, and they were at hand."""
+    one, two = connected(**THIRTEEN)
+    late = [seal(one, APPLICATION_DATA, text) for text in (b"late", b"too late")]
+    one.update_keys(1.0)
+    settle(one, two)
+    talk(one, two)
+    two.receive_datagram(late[0], 2.0)
+    assert two.received_data() == [b"late"]
+    two.handle_timer(241.0)
+    two.receive_datagram(late[1], 241.0)
+    assert two.received_data() == []
+    talk(one, two, 241.0)
 
 
 def test_update_by_itself_before_a_key_has_protected_too_much():
