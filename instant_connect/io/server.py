@@ -25,7 +25,7 @@ from instant_connect.config import EVENTS
 from instant_connect.decisions import Answered, Arrived, Forwarded
 from instant_connect.host import Host, HostConfig
 from instant_connect.keyring import Keyring
-from instant_connect.profile import make_terms
+from instant_connect.profile import Terms, make_terms
 from instant_connect.router import Roster
 from instant_connect.sessions import InstantSession, Path
 from instant_connect.tiers import Tier
@@ -382,20 +382,12 @@ async def listen_instant(
         trace=trace,
         reuse_port=reuse_port,
     )
-    peer = inner.present_config()
     most = min(config.limits.max_sessions, config.server.max_sessions)
-    addresses = tuple((candidate.host, candidate.port) for candidate in inner.candidates)
     made = Host(
         ring,
         config.host,
-        peer=peer,
-        terms=make_terms(
-            addresses,
-            peer.sctp(),
-            max_message_size=peer.max_message_size,
-            sped=peer.sped,
-            snap=peer.snap,
-        ),
+        peer=inner.present_config(),
+        terms=_terms(inner),
         entropy=source,
         limits=replace(config.limits, max_sessions=most),
         admit=admit,
@@ -404,3 +396,15 @@ async def listen_instant(
         keylog=key_log(),
     )
     return InstantServer(inner, made, greet=greet, hand_on=hand_on)
+
+
+def _terms(server: Server) -> Terms:
+    """Return what every answer of a server says, and its bundles with it."""
+    config = server.present_config()
+    return make_terms(
+        tuple((candidate.host, candidate.port) for candidate in server.candidates),
+        config.sctp(),
+        max_message_size=config.max_message_size,
+        sped=config.sped,
+        snap=config.snap,
+    )
