@@ -32,6 +32,8 @@ from warp_tools.decrypt.plain import MEDIA, Plain, Said
 
 MAX_HELD: Final = 512
 """Datagrams of media that may wait for their keys: ten seconds of one voice."""
+MAX_HELD_BYTES: Final = 64 << 20
+"""And so many bytes, all connections of a capture together."""
 MAX_WAYS: Final = 256
 _HELLO_RANDOM: Final = slice(27, 59)
 _CLIENT_SAYS: Final = frozenset({1, 16})
@@ -64,10 +66,27 @@ def peek_role(data: bytes) -> DtlsRole | None:
     return DtlsRole.SERVER if kind in _SERVER_SAYS else None
 
 
+class Budget:
+    """What may be held at a time."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, size: int = MAX_HELD_BYTES) -> None:
+        self.left = size
+
+    def take(self, size: int) -> bool:
+        """Take room for so many bytes, if there is any."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
 class Connection:
     """A connection; `said` counts messages, `lost_media` what could not wait for its keys."""
 
     __slots__ = (
+        "_budget",
         "_held",
         "_ways",
         "client",
@@ -81,8 +100,9 @@ class Connection:
         "strangers",
     )
 
-    def __init__(self, number: int, find: FindSecrets) -> None:
+    def __init__(self, number: int, find: FindSecrets, budget: Budget) -> None:
         self.number = number
+        self._budget = budget
         self.handshake = Handshake(find)
         self.media: MediaOpener | None = None
         self.data = DataReader()
@@ -112,10 +132,7 @@ class Connection:
         """Take in an SRTP or SRTCP datagram; it waits while the keys are unknown."""
         media = self._media()
         if media is None:
-            if len(self._held) == MAX_HELD:
-                self._held.popleft()
-                self.lost_media += 1
-            self._held.append(datagram)
+            self._hold(datagram)
             return []
         known = self._role(datagram)
         plain = media.receive(datagram.payload, ROLES if known is None else (known,))
@@ -130,9 +147,19 @@ class Connection:
         found: list[Found] = []
         if self._held and self._media() is not None:
             held, self._held = self._held, deque()
+            self._budget.left += sum(len(datagram.payload) for datagram in held)
             for datagram in held:
                 found += self.receive_media(datagram)
         return found
+
+    def _hold(self, datagram: Datagram) -> None:
+        if len(self._held) == MAX_HELD:
+            self._budget.left += len(self._held.popleft().payload)
+            self.lost_media += 1
+        if self._budget.take(len(datagram.payload)):
+            self._held.append(datagram)
+        else:
+            self.lost_media += 1
 
     @property
     def waiting(self) -> int:
@@ -164,6 +191,9 @@ class Connection:
 
     def _guess(self, data: bytes, datagram: Datagram) -> list[Opened]:
         """Open a datagram of which only the keys can tell who sent it."""
+        if not self.handshake.settled:
+            self.strangers += 1
+            return []
         for role in ROLES:
             side = self.handshake.sides[role]
             counts = side.context.discards.copy()

@@ -34,9 +34,10 @@ from warp.sctp.packet import parse_header
 from warp.sctp.reassembly import Assembled, MidAssembler, TsnAssembler
 from warp.sctp.sack import ReceiveTracker
 
-MAX_HELD: Final = 32 << 20
+MAX_HELD: Final = 8 << 20
 """Bytes of unfinished messages of one side; beyond they are given up."""
-MAX_LABELS: Final = 65_536
+MAX_LABELS: Final = 1024
+_MAX_LABEL: Final = 256
 _BEHIND: Final = 4096
 _AHEAD: Final = 32_768
 _WHOLE: Final = BEGIN | END
@@ -175,7 +176,7 @@ class DataReader:
             if ppid == Ppid.DCEP:
                 content = parse_dcep(payload)
                 if content is not None and len(self._labels) < MAX_LABELS:
-                    self._labels[stream_id] = content.label
+                    self._labels[stream_id] = content.label[:_MAX_LABEL]
             else:
                 content = decode_payload(ppid, payload)
                 if content is None:

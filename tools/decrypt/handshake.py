@@ -28,6 +28,7 @@ from warp.dtls.records import HANDSHAKE
 from warp.dtls.schedule12 import Exporter12, Schedule12
 from warp.dtls.schedule13 import Exporter13, Schedule13
 from warp.dtls.suites import SUITES12, SUITES13
+from warp.errors import Discard
 from warp_tools.decrypt.keylog import (
     CLIENT_HANDSHAKE,
     CLIENT_TRAFFIC,
@@ -46,6 +47,10 @@ MAX_MESSAGES: Final = 64
 _MAX_FRAGMENTS: Final = 64
 _HANDSHAKE_LABEL: Final = {DtlsRole.CLIENT: CLIENT_HANDSHAKE, DtlsRole.SERVER: SERVER_HANDSHAKE}
 _TRAFFIC_LABEL: Final = {DtlsRole.CLIENT: CLIENT_TRAFFIC, DtlsRole.SERVER: SERVER_TRAFFIC}
+_EPOCHS: Final = {
+    DtlsVersion.DTLS12: (1,),
+    DtlsVersion.DTLS13: (HANDSHAKE_EPOCH, FIRST_DATA_EPOCH),
+}
 _CONFIG: Final = DtlsConfig()
 
 FindSecrets = Callable[[bytes], Secrets | None]
@@ -59,6 +64,20 @@ class Opened(NamedTuple):
     epoch: int
     sequence: int
     content: bytes
+
+
+class NoKeys:
+    """In the place of keys that the key log lacks: nothing opens, and nothing waits for them."""
+
+    __slots__ = ("epoch", "failures")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.failures = 0
+
+    def open(self, data: bytes, start: int, end: int) -> tuple[int, int, bytes]:
+        """Open nothing."""
+        raise Discard(DtlsDiscard.DECRYPTION)
 
 
 class Side:
@@ -163,6 +182,11 @@ class Handshake:
                 self._receive_fragments(side, record)
             yield Opened(role, *record)
 
+    @property
+    def settled(self) -> bool:
+        """Whether version and suite are known, and with them which keys there are."""
+        return self.version is not None and self.suite is not None
+
     # -- keys ---------------------------------------------------------------------------------
 
     def adopt(self, client_random: bytes, secrets: Secrets, suite: int) -> None:
@@ -178,15 +202,17 @@ class Handshake:
 
     def _install(self) -> None:
         """Lay out the keys once the hellos have said whose connection this is."""
-        if self.version is None or self.suite is None:
+        if self.version is None or self.suite is None or not self.client_random:
             return
         if self.secrets is None:
             self.secrets = self._find(self.client_random)
+        self._fresh = True
         for side in self.sides.values():
             side.intake.version = self.version
+            for epoch in _EPOCHS[self.version]:
+                side.epochs.install_read(NoKeys(epoch))
         if self.secrets is None:
             return
-        self._fresh = True
         if self.version is DtlsVersion.DTLS12:
             self._install12(self.secrets)
         elif self.suite in SUITES13:

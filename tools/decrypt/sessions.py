@@ -21,7 +21,7 @@ from warp.errors import Discard
 from warp.peer import Kind, classify
 from warp.stun import Attribute, parse_message, split_username
 from warp_tools.capture.reader import Address, Datagram
-from warp_tools.decrypt.connection import Connection, Found, peek_client_random
+from warp_tools.decrypt.connection import Budget, Connection, Found, peek_client_random
 from warp_tools.decrypt.handshake import ROLES, Handshake
 from warp_tools.decrypt.keylog import EXPORTER, KeyLog, Secrets
 from warp_tools.decrypt.media import MediaOpener, profiles_to_try
@@ -50,6 +50,7 @@ class Sessions:
     """Every path and connection of a capture."""
 
     __slots__ = (
+        "_budget",
         "_by_path",
         "_by_random",
         "_by_ufrags",
@@ -63,6 +64,7 @@ class Sessions:
 
     def __init__(self, keylog: KeyLog) -> None:
         self._keylog = keylog
+        self._budget = Budget()
         self._by_path: OrderedDict[_Path, Path] = OrderedDict()
         self._by_ufrags: OrderedDict[frozenset[str], Path] = OrderedDict()
         self._by_random: dict[bytes, Connection] = {}
@@ -180,7 +182,7 @@ class Sessions:
         if len(self.connections) >= MAX_CONNECTIONS:
             self.overflow += 1
             return None
-        connection = Connection(self._next, self._keylog.find)
+        connection = Connection(self._next, self._keylog.find, self._budget)
         self._next += 1
         self.connections.append(connection)
         return connection

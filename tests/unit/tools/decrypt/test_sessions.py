@@ -16,6 +16,7 @@ from warp.dtls import DtlsRole, DtlsVersion
 from warp.srtp import SrtpProfile
 from warp_tools.capture import Datagram
 from warp_tools.decrypt import sessions
+from warp_tools.decrypt.connection import Budget
 from warp_tools.decrypt.keylog import KeyLog, read_keylog
 from warp_tools.decrypt.sessions import Sessions
 
@@ -255,6 +256,27 @@ def test_media_that_waits_for_ever_is_bounded() -> None:
     connection = result.connection
     assert connection.waiting == 512
     assert connection.lost_media == 8 * len(media) - 512
+
+
+def test_all_media_that_waits_is_bounded_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    media = [item for item in call("libwebrtc152_warp") if 127 < item.payload[0] < 192]
+    sizes = sum(len(item.payload) for item in media)
+    many = [one for number in range(5) for one in moved(media, 10 * number)]
+    budget = Budget(2 * sizes)
+    monkeypatch.setattr(sessions, "Budget", lambda: budget)
+    result = opened(many, KeyLog())
+    assert 0 <= budget.left < 2000
+    waiting = sum(one.waiting for one in result.sessions.connections)
+    lost = sum(one.lost_media for one in result.sessions.connections)
+    assert waiting + lost == len(many)
+    assert waiting < 2 * len(media) + 20
+
+
+def test_records_without_keys_are_not_kept() -> None:
+    result = opened(call("libwebrtc152_plain"), KeyLog())
+    assert result.shut > 30
+    for side in result.connection.handshake.sides.values():
+        assert side.intake._held == []
 
 
 def test_cut_datagrams_are_counted_and_left_alone() -> None:
