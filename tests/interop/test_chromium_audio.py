@@ -91,7 +91,10 @@ async def check_reports(call: PageCall) -> None:
     assert audio["rtt_s"] is not None
     [there] = await call.peer.stats("inbound-rtp")
     assert there["packetsLost"] == 0
-    assert there["packetsReceived"] == sent.packets
+    [later] = call.session.stats()["audio"]["sent"].values()
+    # our silence at the end is still on its way
+    assert sent.packets <= there["packetsReceived"] + 2
+    assert there["packetsReceived"] <= later.packets
     [report] = await call.peer.stats("remote-inbound-rtp")
     assert report["packetsLost"] == 0
     [report] = await call.peer.stats("remote-outbound-rtp")
@@ -133,7 +136,7 @@ def test_we_call_and_both_speak(chromium: Chromiums) -> None:
 
 def test_a_tone_arrives_at_its_pitch(chromium: Chromiums) -> None:
     """What the page hears is a clean 440 Hz, as long and as loud as it was sent."""
-    seconds, pitch_hz, loudness = 1.5, 440.0, 8000
+    seconds, pitch_hz, loudness = 1.0, 440.0, 8000
     moments = np.arange(int(seconds * SAMPLE_RATE)) / SAMPLE_RATE
     tone = (loudness * np.sin(2 * np.pi * pitch_hz * moments)).astype(np.int16)
 

@@ -19,7 +19,9 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 flags_of = pytest.mark.parametrize("config", [DEFAULT, WARP], ids=["default", "warp"])
 calls_of = pytest.mark.parametrize(
-    "calls", [page_calls, we_call_page], ids=["chromium-calls", "we-call"]
+    ("config", "calls"),
+    [(WARP, page_calls), (DEFAULT, we_call_page)],
+    ids=["warp-calls", "we-call-default"],
 )
 
 
@@ -46,8 +48,11 @@ async def hear(call: PageCall) -> None:
     assert (await anext(call.session.audio_in)).payload
 
 
-@flags_of
-@pytest.mark.parametrize("lite", [True, False], ids=["lite", "full"])
+@pytest.mark.parametrize(
+    ("config", "lite"),
+    [(DEFAULT, True), (WARP, True), (DEFAULT, False)],
+    ids=["default-lite", "warp-lite", "default-full"],
+)
 def test_a_page_restarts_ice(chromium: Chromiums, lite: bool, config: ChromiumConfig) -> None:
     async def test() -> None:
         async with (
@@ -137,7 +142,6 @@ def test_data_comes_later(chromium: Chromiums, config: ChromiumConfig) -> None:
     run(test())
 
 
-@flags_of
 @calls_of
 def test_we_hang_up(chromium: Chromiums, calls, config: ChromiumConfig) -> None:
     async def test() -> None:
@@ -159,7 +163,6 @@ def test_we_hang_up(chromium: Chromiums, calls, config: ChromiumConfig) -> None:
     run(test())
 
 
-@flags_of
 @calls_of
 def test_a_page_hangs_up(chromium: Chromiums, calls, config: ChromiumConfig) -> None:
     async def test() -> None:
@@ -176,8 +179,11 @@ def test_a_page_hangs_up(chromium: Chromiums, calls, config: ChromiumConfig) -> 
     run(test())
 
 
-@pytest.mark.parametrize("channels", [True, False], ids=["channels", "audio-only"])
-@pytest.mark.parametrize("how", ["reload", "leave"])
+@pytest.mark.parametrize(
+    ("how", "channels"),
+    [("reload", True), ("leave", False)],
+    ids=["reload-channels", "leave-audio-only"],
+)
 def test_a_page_is_left(chromium: Chromiums, how: str, channels: bool) -> None:
     """Reloaded, or another address: the old document says goodbye, and the new one calls anew."""
 

@@ -41,8 +41,7 @@ async def both_ways(call: PageCall, channel: Channel, messages: list[str | bytes
     assert await call.peer.receive(label, len(messages)) == messages
 
 
-@flags_of
-def test_negotiated_channels_of_many_ids(chromium: Chromiums, config: ChromiumConfig) -> None:
+def test_negotiated_channels_of_many_ids(chromium: Chromiums) -> None:
     ids = (0, 1, 7, 1000, 1023)
     made: list[Channel] = []
 
@@ -54,7 +53,7 @@ def test_negotiated_channels_of_many_ids(chromium: Chromiums, config: ChromiumCo
 
     async def test() -> None:
         async with (
-            chromium(config).attach() as browser,
+            chromium(WARP).attach() as browser,
             page_calls(browser, prepare=prepare, channels=theirs) as call,
         ):
             for channel in made:
@@ -72,8 +71,9 @@ THEIRS: list[dict[str, Any]] = [
 ]
 
 
-@flags_of
-@pytest.mark.parametrize("passive", [True, False], ids=["passive", "active"])
+@pytest.mark.parametrize(
+    ("config", "passive"), [(DEFAULT, True), (WARP, False)], ids=["default-passive", "warp-active"]
+)
 def test_channels_that_chromium_opens(
     chromium: Chromiums, config: ChromiumConfig, passive: bool
 ) -> None:
@@ -183,14 +183,13 @@ def test_largest_messages(chromium: Chromiums) -> None:
     run(test())
 
 
-@flags_of
-def test_much_at_once_on_a_path_that_loses(chromium: Chromiums, config: ChromiumConfig) -> None:
+def test_much_at_once_on_a_path_that_loses(chromium: Chromiums) -> None:
     luck = random.Random(1)
     messages: list[str | bytes] = [luck.randbytes(luck.randrange(10_000)) for _ in range(40)]
 
     async def test() -> None:
         async with (
-            chromium(config).attach() as browser,
+            chromium(DEFAULT).attach() as browser,
             page_calls(browser, prepare=prepared, loss=0.03, delay_s=0.005) as call,
         ):
             await talk(call)
@@ -200,15 +199,14 @@ def test_much_at_once_on_a_path_that_loses(chromium: Chromiums, config: Chromium
     run(test())
 
 
-@flags_of
-def test_messages_that_may_get_lost(chromium: Chromiums, config: ChromiumConfig) -> None:
+def test_messages_that_may_get_lost(chromium: Chromiums) -> None:
     """Unordered and never repeated: some are lost, none is broken, none comes twice."""
     count = 200
     channels = [{"label": "lossy", "ordered": False, "maxRetransmits": 0}]
 
     async def test() -> None:
         async with (
-            chromium(config).attach() as browser,
+            chromium(DEFAULT).attach() as browser,
             page_calls(browser, channels=channels) as call,
         ):
             await call.session.connected()
@@ -249,8 +247,9 @@ async def heard_by(call: PageCall, label: str) -> list[str]:
     return heard
 
 
-@flags_of
-@pytest.mark.parametrize("we_close", [True, False], ids=["we", "chromium"])
+@pytest.mark.parametrize(
+    ("config", "we_close"), [(DEFAULT, True), (WARP, False)], ids=["default-we", "warp-chromium"]
+)
 def test_one_channel_closes_and_its_id_serves_again(
     chromium: Chromiums, we_close: bool, config: ChromiumConfig
 ) -> None:

@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -21,9 +22,10 @@ from tests.interop.browsers import SPEECH
 from tests.interop.chromium import DEFAULT, WARP, Chromiums
 from tests.interop.loops import run
 from tests.interop.paced import SAME, paced_likeness
+from tests.interop.sound import clip
 from warp_tools.audio import packaged_sound
 from warp_tools.audio.resample import resample
-from warp_tools.audio.wav import to_int16
+from warp_tools.audio.wav import to_int16, write_wav
 from warp_tools.opus import SAMPLE_RATE, Samples
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -90,9 +92,11 @@ async def warp_serve(*arguments: str) -> AsyncIterator[Served]:
 
 
 @contextlib.asynccontextmanager
-async def elsewhere(browser: Browser, *arguments: str) -> AsyncIterator[tuple[Served, PagePeer]]:
+async def elsewhere(
+    browser: Browser, *arguments: str, said: Path = SPEECH
+) -> AsyncIterator[tuple[Served, PagePeer]]:
     """A `warp serve`, and a page of another origin that it lets call; speaks when told to."""
-    async with Site(files={"/speech.wav": SPEECH}) as site:
+    async with Site(files={"/speech.wav": said}) as site:
         origin = site.url.rstrip("/")
         async with warp_serve("--cors-origin", origin, *arguments) as served:
             page = await browser.open(site.url)
@@ -113,16 +117,21 @@ async def heard(peer: PagePeer, wanted: Samples) -> None:
                 best = paced_likeness(wanted, samples)
 
 
-def test_the_echo_says_what_was_said(chromium: Chromiums) -> None:
-    """WHIP: created, heard by content both ways, events answered, deleted."""
+def test_the_echo_says_what_was_said(chromium: Chromiums, tmp_path: Path) -> None:
+    """WHIP: created, heard by content, deleted. What is said meanwhile waits for the greeting."""
+    said = tmp_path / "said.wav"
+    write_wav(said, clip("speech"))
 
     async def test() -> None:
-        async with chromium(WARP).attach() as browser, elsewhere(browser) as (served, peer):
+        async with (
+            chromium(WARP).attach() as browser,
+            elsewhere(browser, said=said) as (served, peer),
+        ):
             await peer.signal(f"{served.url}/whip")
             await peer.happened("connection:connected")
-            await heard(peer, packaged_sound("greeting"))
             await peer.say()
-            await heard(peer, packaged_sound("speech"))
+            await heard(peer, packaged_sound("greeting"))
+            await heard(peer, clip("speech"))
             ended = await peer.page.call("hangUp", peer.number)
             assert ended["status"] == 200
             assert ended["resource"].startswith(f"{served.url}/whip/")

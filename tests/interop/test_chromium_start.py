@@ -47,7 +47,6 @@ KINDS = {
     "warp": WARP,
     "warp-no-pqc": WARP_NO_PQC,
 }
-MAIN = {name: KINDS[name] for name in ("default", "warp", "warp-no-pqc")}
 # far enough for checks to come before what could go bare: a response carries nothing to who
 # already has it
 APART_S = 0.04
@@ -123,11 +122,24 @@ def test_chromium_offers(chromium: Chromiums, config: ChromiumConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lite", "passive"),
-    [(True, False), (False, True), (False, False)],
-    ids=["lite-active", "full-passive", "full-active"],
+    ("config", "lite", "passive"),
+    [
+        (DEFAULT, True, False),
+        (WARP_NO_PQC, True, False),
+        (DEFAULT, False, True),
+        (WARP, False, True),
+        (WARP, False, False),
+        (WARP_NO_PQC, False, False),
+    ],
+    ids=[
+        "default-lite-active",
+        "warp-no-pqc-lite-active",
+        "default-full-passive",
+        "warp-full-passive",
+        "warp-full-active",
+        "warp-no-pqc-full-active",
+    ],
 )
-@kinds(MAIN)
 def test_chromium_offers_to_other_kinds_of_servers(
     chromium: Chromiums, config: ChromiumConfig, lite: bool, passive: bool
 ) -> None:
@@ -152,8 +164,11 @@ def test_chromium_offers_to_other_kinds_of_servers(
     run(test())
 
 
-@pytest.mark.parametrize("setup", ["active", "passive"])
-@kinds(MAIN)
+@pytest.mark.parametrize(
+    ("config", "setup"),
+    [(DEFAULT, "active"), (DEFAULT, "passive"), (WARP, "passive"), (WARP_NO_PQC, "active")],
+    ids=["default-active", "default-passive", "warp-passive", "warp-no-pqc-active"],
+)
 def test_we_offer(chromium: Chromiums, config: ChromiumConfig, setup: str) -> None:
     async def test() -> None:
         async with (
@@ -233,8 +248,9 @@ def test_halves_of_a_hello_in_the_wrong_order(
     run(test())
 
 
-@pytest.mark.parametrize("lite", [True, False], ids=["lite", "full"])
-@kinds({"default": DEFAULT, "warp": WARP})
+@pytest.mark.parametrize(
+    ("config", "lite"), [(WARP, True), (DEFAULT, False)], ids=["warp-lite", "default-full"]
+)
 def test_an_answer_that_lies_around(
     chromium: Chromiums, config: ChromiumConfig, lite: bool
 ) -> None:
@@ -316,8 +332,11 @@ def test_chromium_with_all_of_warp_calls_who_lacks_a_part(
     run(test())
 
 
-@pytest.mark.parametrize("group", [NamedGroup.SECP256R1, NamedGroup.SECP384R1])
-@kinds({"default": DEFAULT, "warp": WARP})
+@pytest.mark.parametrize(
+    ("config", "group"),
+    [(DEFAULT, NamedGroup.SECP256R1), (WARP, NamedGroup.SECP384R1)],
+    ids=["default-p256", "warp-p384"],
+)
 def test_our_hello_retry_request(
     chromium: Chromiums, config: ChromiumConfig, group: NamedGroup
 ) -> None:
