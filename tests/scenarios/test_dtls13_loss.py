@@ -114,7 +114,7 @@ def test_lost_acknowledgement_of_the_last_flight():
     talk.down.rules.append(drop(1))
     talk.finish_and_talk()
     acks = [step.size for step in talk.sent("server")[1:] if step.first_byte == 0x2F]
-    assert acks[:2] == [40, 40 + 2 * 16]  # one record, then its three messages apart
+    assert acks[:2] == [40, 40 + 3 * 16]  # one record, then its three messages apart as well
 
 
 def test_every_repetition_is_acknowledged_at_once_for_minutes():

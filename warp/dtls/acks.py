@@ -38,32 +38,36 @@ def decode_ack(body: bytes) -> list[tuple[int, int]]:
 
 
 class AckList:
-    """The records that the next ACK will list."""
+    """The records of the peer's present flight that we have; an ACK names them all (section 7).
 
-    __slots__ = ("_numbers",)
+    So a lost ACK costs nothing once there is another one. True while some were never named.
+    """
+
+    __slots__ = ("_news", "_numbers")
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, int], None] = {}
+        self._news = False
 
     def __bool__(self) -> bool:
-        return bool(self._numbers)
+        return self._news
 
     def note(self, epoch: int, sequence: int) -> None:
         """Remember a record that was processed or kept."""
         self._numbers[(epoch, sequence)] = None
+        self._news = True
         if len(self._numbers) > MAX_LISTED:
             del self._numbers[next(iter(self._numbers))]
 
     def clear(self) -> None:
         """Forget everything: an answer acknowledges it all."""
         self._numbers.clear()
+        self._news = False
 
     def take(self, room: int) -> bytes:
-        """Return an ACK's body of at most `room` bytes, for the newest records, and start afresh.
+        """Return an ACK's body of at most `room` bytes, for the newest records.
 
         The peer will repeat what the others carried.
         """
-        newest = list(self._numbers)[-max(1, (room - 2) // _ENTRY) :]
-        body = encode_ack(newest)
-        self._numbers.clear()
-        return body
+        self._news = False
+        return encode_ack(list(self._numbers)[-max(1, (room - 2) // _ENTRY) :])

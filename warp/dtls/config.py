@@ -68,6 +68,9 @@ class DtlsConfig:
     """Fail after so many in a row, besides the deadline, even if only our last flight was never
     acknowledged; None lets a connection live that works all the same."""
     deadline_s: float | None = 30.0  # a handshake that takes longer has failed
+    boringssl_timing: bool = False
+    """Acknowledge and resend exactly when BoringSSL does, so that its own tests can be run on us:
+    only when a timer says so, a HelloRetryRequest too, plaintext records too. We are quicker."""
     dense_flights: bool = False
     """Fill records and datagrams to the last byte, also when resending. It saves a few bytes and
     meets faults of NSS and BoringSSL that we go around otherwise (module flight)."""

@@ -39,12 +39,22 @@ ACK_DELAY: Final = 0.25  # of the RTO, as BoringSSL (RFC 9147 section 7.1 leaves
 class HandshakeDriver:
     """Owns what comes in: the reassembler and the awaiting state."""
 
-    __slots__ = ("_awaited_epoch", "_awaiting", "_handshake", "_reassembler", "_repeated")
+    __slots__ = (
+        "_answered",
+        "_awaited_epoch",
+        "_awaiting",
+        "_flight_acked",
+        "_handshake",
+        "_reassembler",
+        "_repeated",
+    )
 
     def __init__(self, handshake: Handshake, awaiting: Awaiting) -> None:
         self._handshake: Final = handshake
         self._reassembler: Final = Reassembler(strict=handshake.config.strict_plaintext)
         self._repeated = False
+        self._answered = False  # by a flight of ours, which acknowledges what led to it
+        self._flight_acked = handshake.role is DtlsRole.CLIENT  # the peer's last: a server's part
         self._awaiting = awaiting
         self._awaited_epoch = awaiting.epoch or 0
 
@@ -57,6 +67,7 @@ class HandshakeDriver:
     def receive_record(self, record: Record, now: float) -> None:
         """Take one record of handshake fragments in. Raises HandshakeFault."""
         acceptable = True
+        self._answered = False
         fragments, complete = split_fragments(record.content, record.epoch, MAX_FRAGMENTS)
         for fragment in fragments:
             if fragment.epoch == self._awaited_epoch:
@@ -74,7 +85,7 @@ class HandshakeDriver:
                 self._deliver(now)
         if not complete:
             self._refuse_rest(record, now)
-        if acceptable and self._may_acknowledge(record.epoch):
+        if acceptable and not self._answered and self._may_acknowledge(record.epoch):
             self._handshake.acks.note(record.epoch, record.sequence)
 
     def finish_datagram(self, now: float) -> None:
@@ -85,12 +96,15 @@ class HandshakeDriver:
             handshake.flight.handle_repetition(now)
         if not handshake.acks or handshake.outcome.version is not DtlsVersion.DTLS13:
             return
-        if handshake.outcome.completed:
+        like_boringssl = handshake.config.boringssl_timing
+        if handshake.outcome.completed and not (like_boringssl and self._flight_acked):
+            self._flight_acked = True
             self.send_ack(now)
-        elif handshake.epochs.newest_write.epoch >= 2:
+        elif handshake.epochs.newest_write.epoch >= 2 or like_boringssl:
             timers = handshake.context.timers
             if timers.deadline(DtlsTimer.ACK) is None:
-                timers.arm(DtlsTimer.ACK, now + handshake.context.rto_s * ACK_DELAY)
+                rto_s = handshake.flight.rto_s if like_boringssl else handshake.context.rto_s
+                timers.arm(DtlsTimer.ACK, now + rto_s * ACK_DELAY)
 
     def send_ack(self, now: float) -> None:
         """Acknowledge what is listed, in the newest epoch that we can write (section 7.1)."""
@@ -120,9 +134,7 @@ class HandshakeDriver:
         # in the handshake a record cannot be acknowledged from an epoch before its own: NSS does
         # it, anyone can forge it in epoch 0, and it means nothing (RFC 9147 section 7); later
         # each side counts its own KeyUpdates, and its epochs say nothing about the other's
-        believed = [
-            number for number in numbers if number[0] <= record.epoch or record.epoch >= 3
-        ]
+        believed = [number for number in numbers if number[0] <= record.epoch or record.epoch >= 3]
         if len(believed) != len(numbers) and strict:
             raise misbehaved(Alert.ILLEGAL_PARAMETER, DtlsRule.MALFORMED_ACK, "RFC 9147 section 7")
         handshake.context.emit(now, "ack_received", {"records": len(numbers)})
@@ -143,8 +155,9 @@ class HandshakeDriver:
     def _note_answer(self, fragment: Fragment) -> None:
         """A part of the peer's answer, too, says that it has all of our flight (section 7.1)."""
         handshake = self._handshake
+        # in plaintext anyone can make one up, and keep us from repeating
         if (
-            fragment.epoch  # anyone can make one up in plaintext, and keep us from repeating
+            (fragment.epoch or handshake.config.boringssl_timing)
             and handshake.outcome.version is DtlsVersion.DTLS13
             and not handshake.outcome.completed
         ):
@@ -179,6 +192,8 @@ class HandshakeDriver:
 
         A ServerHello acknowledges the ClientHello, and the client's last flight the server's.
         """
+        if self._handshake.config.boringssl_timing:
+            return True
         if self._handshake.role is DtlsRole.SERVER:
             return epoch >= 2
         return epoch >= 3 or not self._handshake.outcome.completed
@@ -231,8 +246,10 @@ class HandshakeDriver:
             raise misbehaved(
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
             ) from error
-        answered = in_handshake and flight.outstanding and flight.generation == generation
-        if answered and outcome.version is DtlsVersion.DTLS13:
+        answered = in_handshake and flight.generation != generation
+        self._answered = self._answered or answered
+        acknowledged = in_handshake and flight.outstanding and not answered
+        if acknowledged and outcome.version is DtlsVersion.DTLS13:
             # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
             # whole answer does, since only repetition asks for its rest (RFC 6347 section 4.2.4)
             flight.begin()

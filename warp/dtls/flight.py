@@ -113,6 +113,7 @@ class Flight:
         "_rto_s",
         "_sent",
         "_sent_at",
+        "_timers_alone",
         "_unsent",
         "generation",
         "next_message_seq",
@@ -126,6 +127,7 @@ class Flight:
         self._unsent: list[OutgoingMessage] = []
         self._sent: _Sent = {}
         self._backlog: list[tuple[bytes, int]] = []  # datagrams with the number of their records
+        self._timers_alone: Final = context.config.boringssl_timing
         self._reply_expected = False
         self._acked_in_part = False
         self._repaired = False  # the missing part has been resent since the last full sending
@@ -213,6 +215,8 @@ class Flight:
         """
         if not self._messages or self._acked_in_part or self._unsent:
             return
+        if self._timers_alone and not proven:
+            return
         if now - self._sent_at < self.rto_s / 2 and not proven:
             return
         self._context.emit(now, "flight_repeated", {})
@@ -253,7 +257,7 @@ class Flight:
         out, records = self._context.outbox.flight, 0
         while self._backlog:
             datagram, count = self._backlog[0]
-            if records and records + count > RECORDS_A_BURST:
+            if records and records + count > RECORDS_A_BURST and not self._timers_alone:
                 break
             records += count
             out.append(datagram)
@@ -283,6 +287,8 @@ class Flight:
             return AckEffect.ALL
         self._messages = left
         self._acked_in_part = True
+        if self._timers_alone:
+            return AckEffect.PART
         self._rto_s, self.timeouts = 0.0, 0
         if not self._repaired:
             self._repaired = True

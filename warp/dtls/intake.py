@@ -166,7 +166,8 @@ class Intake:
             return self._decrypt(keys, data, start, end)
         if not self.holding:
             raise Discard(DtlsDiscard.PLAINTEXT)
-        if content_type == APPLICATION_DATA and self._context.config.strict_plaintext:
+        strict = self._context.config.strict_plaintext
+        if content_type == APPLICATION_DATA and strict:
             raise misbehaved(
                 Alert.UNEXPECTED_MESSAGE, DtlsRule.UNEXPECTED_RECORD, "RFC 9147 section 4.1"
             )
@@ -178,6 +179,10 @@ class Intake:
         self._seen.append(mark)
         del self._seen[:-_REMEMBERED]
         content = data[start + PLAIN_HEADER_LENGTH : end]
+        if content_type == CHANGE_CIPHER_SPEC and content != b"\1" and strict:
+            raise misbehaved(
+                Alert.ILLEGAL_PARAMETER, DtlsRule.UNEXPECTED_RECORD, "RFC 5246 section 7.1"
+            )
         return Record(content_type, 0, high << 32 | low, content)
 
     @staticmethod

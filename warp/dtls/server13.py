@@ -128,7 +128,7 @@ def _send_retry_request(
     handshake.begin_flight()
     handshake.send_message(HandshakeType.SERVER_HELLO, request.encode(), 0)
     # never by a timer (RFC 9147 section 5.8.1): the client repeats its hello
-    handshake.finish_flight(now, reply_expected=False)
+    handshake.finish_flight(now, reply_expected=handshake.config.boringssl_timing)
     return AwaitSecondHello(handshake, hello, group, cookie)
 
 

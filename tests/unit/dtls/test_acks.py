@@ -39,10 +39,23 @@ def test_list_keeps_the_newest():
         acks.note(2, number)
     numbers = decode_ack(acks.take(1200))
     assert numbers == [(2, n) for n in range(5, MAX_LISTED + 5)]
-    assert not acks
-    acks.note(2, 1)
     acks.clear()
     assert decode_ack(acks.take(1200)) == []
+
+
+def test_every_ack_names_the_whole_flight():
+    """RFC 9147 section 7: so that one may be lost."""
+    acks = AckList()
+    acks.note(2, 0)
+    assert acks
+    assert decode_ack(acks.take(1200)) == [(2, 0)]
+    assert not acks
+    acks.note(2, 4)
+    assert acks
+    assert decode_ack(acks.take(1200)) == [(2, 0), (2, 4)]
+    acks.note(2, 5)
+    acks.clear()
+    assert not acks
 
 
 def test_ack_fits_into_its_room_with_the_newest():
@@ -52,6 +65,4 @@ def test_ack_fits_into_its_room_with_the_newest():
     body = acks.take(256 - 22)
     assert len(body) <= 256 - 22
     assert decode_ack(body) == [(2, n) for n in range(16, 30)]
-    assert not acks
-    acks.note(2, 1)
-    assert decode_ack(acks.take(5)) == [(2, 1)]  # never nothing at all
+    assert decode_ack(acks.take(5)) == [(2, 29)]  # never nothing at all

@@ -565,7 +565,7 @@ def test_every_repetition_of_the_last_flight_is_acknowledged_for_minutes():
         (again,) = one.datagrams_to_send(0.0)
         two.receive_datagram(again, 0.0)
         (numbers,) = acks_in(two.datagrams_to_send(0.0), one)
-        assert numbers == [(2, 3 * number - 2 + part) for part in range(3)]
+        assert numbers == [(2, n) for n in range(3 * number + 1)]  # all that came of the flight
     two.handle_timer(240.0)
     one.handle_timer(one.get_timer())
     two.receive_datagram(one.datagrams_to_send(0.0)[0], 241.0)
@@ -603,7 +603,7 @@ def test_acks_name_no_data_alerts_or_acks():
     two.receive_datagram(seal(one, ACK, encode_ack([])), 0.0)
     two.receive_datagram(seal(one, HANDSHAKE, message(24, 4, b"\0")), 0.0)
     found = acks_in(two.datagrams_to_send(0.0), one)
-    assert found == [[(2, 0)], [(3, 2)]]
+    assert found == [[(2, 0)], [(2, 0), (3, 2)]]
 
 
 def test_message_beyond_the_window_is_neither_kept_nor_acknowledged():
@@ -690,7 +690,7 @@ def test_tickets_are_acknowledged_each_time_and_are_no_answer_to_our_flight():
     again = seal(two, HANDSHAKE, message(Kind.NEW_SESSION_TICKET, 6, TICKET))
     one.receive_datagram(again, 0.1)
     (numbers,) = acks_in(one.datagrams_to_send(0.1), two)
-    assert numbers == [(3, 2)]
+    assert numbers == [(3, 0), (3, 2)]
     assert one.state is DtlsState.CONNECTED
 
 

@@ -7,7 +7,7 @@ from warp.crypto import AeadKind
 from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.context import Context
 from warp.dtls.epochs import EpochTable
-from warp.dtls.faults import DtlsRule, HandshakeFault
+from warp.dtls.faults import Alert, DtlsRule, HandshakeFault
 from warp.dtls.intake import HELD_BYTES, HELD_RECORDS, MAX_RECORD, Intake
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.records import DtlsDiscard, PlainWriteKeys
@@ -112,6 +112,15 @@ def test_plaintext_application_data_ends_a_strict_connection(content):
     assert caught.value.error.rule is DtlsRule.UNEXPECTED_RECORD
     bench.intake.stop_holding()  # it is long over: a late copy of anything is dropped
     assert bench.open(plain(23, content)) == []
+
+
+def test_change_cipher_spec_that_is_none_ends_a_strict_connection():
+    bench = Bench(None, strict_plaintext=True)
+    assert bench.open(plain(20, b"\1")) == [b"\1"]
+    with pytest.raises(HandshakeFault) as caught:
+        bench.open(plain(20, b"\1\1"))
+    assert caught.value.alert is Alert.ILLEGAL_PARAMETER
+    assert Bench(None).open(plain(20, b"\1\1")) == [b"\1\1"]  # whose content says nothing to us
 
 
 def test_more_ciphertext_than_a_record_can_have_is_not_decrypted():
