@@ -350,6 +350,7 @@ class DtlsConnection:
         if record.content_type == APPLICATION_DATA:
             self._receive_data(record, now)
         elif record.content_type == HANDSHAKE:
+            self._data_read = None  # a new epoch may look like the one that data came in last
             self._driver.receive_record(record, now)
         elif record.content_type == ACK:
             self._driver.receive_ack(record, now)

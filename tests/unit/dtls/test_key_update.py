@@ -76,6 +76,17 @@ def test_many_epochs(request_peer):
     assert read_epoch(one) == write_epoch(two) == (12 if request_peer else 3)
 
 
+def test_epochs_with_the_same_bits_are_told_apart():
+    """Data came in epoch 3 last, and what comes now in epoch 7 looks the same (section 4.2.2)."""
+    one, two = connected(**THIRTEEN)
+    talk(one, two)
+    for number in range(5):
+        one.update_keys(2.0 + number)
+        settle(one, two, 2.0 + number)
+    assert write_epoch(one) == read_epoch(two) == 8
+    talk(one, two, 9.0)
+
+
 def test_one_at_a_time():
     one, _two = connected(**THIRTEEN)
     one.update_keys(1.0)
