@@ -7,6 +7,7 @@ capture, or the command line is wrong; what `decrypt` means by 3 stands in its h
 from __future__ import annotations
 
 import json
+import sys
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -145,3 +146,98 @@ def _end(file: str, result: Result, wanted: set[int] | None, *, quiet: bool = Fa
         why = f"{counts['datagrams']} datagrams in {counts['packets']} packets, none of WebRTC"
         typer.echo(f"warp: no session in {where}: {why}", err=True)
         raise typer.Exit(NOTHING)
+
+
+@app.command()
+def redact(
+    file: Annotated[Path, typer.Argument(metavar="IN", help="pcap or pcapng.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="pcapng to write.")],
+) -> None:
+    """Write a capture that may be shared: no payloads, addresses, ufrags, certificates.
+
+    Kinds, sizes, numbers and times stay, so show and explain say the same of it. Hellos stay as
+    they are: versions, groups and public random values.
+    """
+    from warp_tools.capture.reader import CaptureError
+    from warp_tools.capture.redact import redact as run
+
+    try:
+        outcome = run(file, out)
+    except CaptureError as error:
+        typer.echo(f"warp: {error}", err=True)
+        raise typer.Exit(BAD_INPUT) from error
+    if not outcome.sessions:
+        typer.echo(f"warp: no session in {file}: nothing was written", err=True)
+        raise typer.Exit(NOTHING)
+    typer.echo(
+        f"{out}: {outcome.kept} datagrams of {outcome.sessions} sessions; "
+        f"{outcome.packets} packets were read"
+    )
+
+
+@app.command()
+def live(
+    iface: Annotated[str, typer.Option(help="Interface to listen on; any: all of them.")] = "any",
+    seconds: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
+    packets: Annotated[int | None, typer.Option(help="Stop after so many packets.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Also write the packets: pcapng.")] = None,
+    explained: Annotated[
+        bool, typer.Option("--explain/--no-explain", help="Explain the sessions at the end.")
+    ] = True,
+) -> None:
+    """Show sessions while they happen; Ctrl-C ends it. Needs the right to capture."""
+    import contextlib
+
+    from warp_tools.capture.finder import Finder
+    from warp_tools.capture.live import LiveFrames
+    from warp_tools.capture.live_view import live_lines
+    from warp_tools.capture.reader import Reader
+    from warp_tools.capture.run import Result
+    from warp_tools.capture.view import explain_lines
+    from warp_tools.capture.writer import writing
+
+    finder = Finder()
+    with contextlib.ExitStack() as stack:
+        writer = None if write is None else stack.enter_context(writing(write))
+        frames = LiveFrames(iface, seconds=seconds, packets=packets, writer=writer)
+        stack.callback(frames.close)
+        reader = Reader(frames)
+        typer.echo(f"listening on {iface}", err=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            for line in live_lines(reader, finder):
+                typer.echo(line)
+    finder.finish()
+    result = Result(finder, reader, reader.notes())
+    if explained:
+        for facts in result.facts():
+            typer.echo()
+            _print(explain_lines(facts))
+    _end(iface, result, None)
+
+
+def trace(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON-SEQ; - is standard input.")],
+    layer: Annotated[
+        list[str] | None, typer.Option(help="Only this layer (ice, dtls, sctp ...); repeatable.")
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Lines, at most.")] = None,
+) -> None:
+    """Draw the ladder of a trace that this stack has written (warp.trace, JSON-SEQ)."""
+    import contextlib
+
+    from warp_tools.capture.reader import CaptureError
+    from warp_tools.capture.traces import Trace, trace_lines
+
+    with contextlib.ExitStack() as stack:
+        try:
+            stream = sys.stdin.buffer if file == "-" else stack.enter_context(open(file, "rb"))
+            found = Trace(stream)
+        except OSError as error:
+            typer.echo(f"warp: {file}: {error.strerror or error}", err=True)
+            raise typer.Exit(BAD_INPUT) from error
+        except CaptureError as error:
+            typer.echo(f"warp: {file}: {error}", err=True)
+            raise typer.Exit(BAD_INPUT) from error
+        _print(trace_lines(found, set(layer) if layer else None, limit))
+        if found.broken:
+            typer.echo(f"note: {found.broken} records could not be read", err=True)

@@ -63,9 +63,11 @@ def spent(facts: Facts) -> list[Spent]:
     if again is not None:
         wants = {want for _, want in facts.session.handshake.retries}
         on = "cookie" if wants == {"cookie"} else "hello-retry"
-        text = "the ClientHello once more, with a cookie"
-        if on == "hello-retry":
-            text = "the ClientHello once more, with another key share"
+        text = "the ClientHello once more"
+        if on == "cookie":
+            text += ", with a cookie"
+        elif wants:
+            text += ", with another key share"
         found.append(Spent(on, text, hello.own_ms, again.own_ms, float(trips.retries)))
         start = again
     if done is not None:

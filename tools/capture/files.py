@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import BinaryIO, Final, NamedTuple, cast
+from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
 from warp_tools.failure import ToolFailure
 
@@ -63,6 +63,20 @@ class Frame(NamedTuple):
     """Bytes that it had on the wire; `data` may hold fewer."""
 
 
+class FrameSource(Protocol):
+    """Where frames come from: a file, or a network interface."""
+
+    damage: str | None
+    secrets: bytes
+
+    @property
+    def interfaces(self) -> int:
+        """How many interfaces it looks at."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        """Yield every frame."""
+
+
 class _Interface(NamedTuple):
     link: int
     snap: int
@@ -94,7 +108,7 @@ class Frames:
         if magic[:2] == b"\x1f\x8b":
             again = cast(BinaryIO, _Again(magic, self._stream))
             self._read = partial(_read_compressed, gzip.GzipFile(fileobj=again))
-            magic = self._read(4)
+            magic = self._read(4) or b"\0"
         if magic == _PCAPNG:
             self.format = "pcapng"
         elif magic in _PCAP:
@@ -181,6 +195,8 @@ class Frames:
             order = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}.get(extra)
             if order is None:
                 self.damage = "a section header without a byte order: the file is damaged"
+                if len(extra) < 4:
+                    self.damage = "the file ends inside a block"
                 return None
             self._order = order
         length = struct.unpack(self._order + "I", head[4:])[0]
@@ -254,7 +270,8 @@ class _Again:
     def read(self, size: int = -1) -> bytes:
         if not self._first:
             return self._stream.read(size)
-        out, self._first = self._first, b""
+        end = len(self._first) if size < 0 else size
+        out, self._first = self._first[:end], self._first[end:]
         return out
 
 

@@ -83,6 +83,10 @@ class Finder:
             side = 1 - side
         return Found(flow.session, flow.session.receive(datagram, contents, side))
 
+    def flows(self) -> set[tuple[Address, Address]]:
+        """Return the pairs of addresses of the sessions, and of those that relay for them."""
+        return {(first, second) for first, second, _ in self._flows} | self._relays.carriers
+
     def finish(self) -> None:
         """The capture is over."""
         for session in self.sessions:
@@ -171,15 +175,17 @@ class Finder:
             self._waiting.popitem(last=False)
         if waiting and not _follows(waiting[-1], datagram):
             waiting.clear()
-        waiting.append(datagram._replace(payload=datagram.payload[:12]))
+        waiting.append(datagram)
         if len(waiting) < PROOF_PACKETS:
             return None
         del self._waiting[key]
         session = self._new_session()
         if session is None:
             return None
-        for earlier in waiting[:-1]:
-            session.receive(earlier, read_contents(earlier.payload, earlier.length), 0)
+        back = self._waiting.pop((datagram.destination, datagram.source, datagram.transport), [])
+        for earlier in sorted([*waiting[:-1], *back], key=lambda found: found.time_ns):
+            side = int(earlier.source != datagram.source)
+            session.receive(earlier, read_contents(earlier.payload, earlier.length), side)
             self.counts["rtp"] -= 1
         return self._add_flow(datagram, session, 0)
 

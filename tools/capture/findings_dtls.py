@@ -186,7 +186,7 @@ def _waits(facts: Facts) -> Iterator[Finding]:
     if hello is None or server is None:
         return
     rounds = start.hello_transmissions()
-    before = [r for r in rounds if r[-1].time_ns <= server.began.time_ns]
+    before = [r for r in rounds if vantage.could_follow(server.began, r[-1])]
     way = vantage.ways_ns[server.side]
     gap = (server.began.time_ns - hello.whole.last_ns - way) / 1e6
     repeated = [r for r in before[1:] if not r[0].embedded]
@@ -285,7 +285,7 @@ def _failures(facts: Facts) -> Iterator[Finding]:
                 f"{names.alert(clear.body[1])}.",
                 datagrams=(clear.event.number,),
             )
-    if start.server_hello is None and facts.session.handshake.hellos:
+    if start.server_hello is None and shake.hellos and not _answered(facts):
         asked = [event for event, _ in shake.hellos]
         if not shake.retries and start.hello is not None:
             lasted = (facts.session.span[1] - start.hello.whole.time_ns) / 1e6
@@ -298,8 +298,18 @@ def _failures(facts: Facts) -> Iterator[Finding]:
                 datagrams=tuple(dict.fromkeys(event.number for event in asked))[:_SHOWN],
             )
         return
-    if not _is_finished(facts):
+    if start.server_hello is not None and not _is_finished(facts):
         yield _unfinished(facts)
+
+
+def _answered(facts: Facts) -> bool:
+    """Tell whether the server has sent anything of DTLS, readable or not."""
+    shake, server = facts.session.handshake, facts.start.server
+    if server is None:
+        return False
+    if shake.sealed(server) or shake.flight(server):
+        return True
+    return any(said.side == server for said in shake.said)
 
 
 def _is_finished(facts: Facts) -> bool:

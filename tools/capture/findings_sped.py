@@ -36,7 +36,7 @@ def _nobody(facts: Facts) -> Iterator[Finding]:
     yield Finding(
         id="no-sped",
         weight=Weight.COST,
-        text="No check offers SPED, so the ClientHello waited until a check was answered.",
+        text="No check offers SPED, so the ClientHello could only follow the checks.",
         trips=trips,
         ms=None if answered is None else min(answered.own_ms, hello.own_ms),
         datagrams=(hello.number,),

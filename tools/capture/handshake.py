@@ -64,17 +64,28 @@ class Clear(NamedTuple):
     body: bytes
 
 
+class _Message:
+    """How much of a handshake message was seen, repeats left out."""
+
+    __slots__ = ("began", "datagrams", "last", "ranges", "whole")
+
+    def __init__(self, began: Event) -> None:
+        self.began = began
+        self.datagrams = 0
+        self.last: Event | None = None
+        self.ranges: list[tuple[int, int]] = []
+        self.whole = False
+
+
 class _Voice:
     """What one side has sent."""
 
-    __slots__ = ("began", "crcs", "ranges", "reassembler", "sealed", "sealed_flight")
+    __slots__ = ("crcs", "messages", "reassembler", "sealed", "sealed_flight")
 
     def __init__(self) -> None:
         self.crcs: OrderedDict[int, int] = OrderedDict()
         self.reassembler = Reassembler()
-        self.ranges: OrderedDict[int, list[tuple[int, int]]] = OrderedDict()
-        self.began: OrderedDict[int, tuple[Event, int]] = OrderedDict()
-        """By message: its first datagram, and how many it took until it was whole."""
+        self.messages: OrderedDict[int, _Message] = OrderedDict()
         self.sealed: list[Sealed] = []
         self.sealed_flight: list[Sealed] = []
 
@@ -147,11 +158,6 @@ class Handshake:
             if len(self.repeats) < MAX_MESSAGES:
                 self.repeats.append(event)
         self._note_hello(event, dtls)
-        for number in {piece.message_seq for record in dtls.records for piece in record.pieces}:
-            first, count = voice.began.get(number, (event, 0))
-            voice.began[number] = (first, count + 1)
-            if len(voice.began) > MAX_REMEMBERED:
-                voice.began.popitem(last=False)
         for record in dtls.records:
             self._record(event, voice, record)
 
@@ -163,18 +169,13 @@ class Handshake:
                 if piece.kind == HandshakeType.CLIENT_HELLO and len(self.hellos) < MAX_MESSAGES:
                     self.hellos.append((event, piece._replace(data=b"")))
 
-    @staticmethod
-    def _is_repeat(event: Event, voice: _Voice, dtls: Dtls) -> bool:
+    def _is_repeat(self, event: Event, voice: _Voice, dtls: Dtls) -> bool:
         """Tell whether everything of a handshake in here was sent before, in other records."""
-        seen = new = 0
-        for record in dtls.records:
-            for piece in record.pieces:
-                known = _covered(voice.ranges.setdefault(piece.message_seq, []), piece)
-                seen, new = seen + known, new + (not known)
-            if len(voice.ranges) > MAX_REMEMBERED:
-                voice.ranges.popitem(last=False)
-        if seen or new:
-            return not new
+        known = [
+            self._cover(event, voice, piece) for record in dtls.records for piece in record.pieces
+        ]
+        if known:
+            return all(known)
         flight = [record for record in dtls.records if _in_handshake(record)]
         if not flight or not voice.sealed_flight:
             return False
@@ -186,6 +187,28 @@ class Handshake:
         sizes = {sealed.size for sealed in voice.sealed_flight}
         large = [record.size for record in flight if record.size > FLIGHT_BYTES]
         return late and bool(large) and sizes.issuperset(large)
+
+    def _cover(self, event: Event, voice: _Voice, piece: Piece) -> bool:
+        """Note which bytes of a message were seen; tell whether all of these were seen before.
+
+        Headers alone tell, so that it works for datagrams that the capture has cut.
+        """
+        message = voice.messages.get(piece.message_seq)
+        if message is None:
+            message = voice.messages[piece.message_seq] = _Message(event)
+            if len(voice.messages) > MAX_REMEMBERED:
+                voice.messages.popitem(last=False)
+        if message.last is not event:
+            message.last = event
+            message.datagrams += 1
+        known = _covered(message.ranges, piece)
+        if not message.whole and message.ranges[0][0] == 0 and message.ranges[0][1] >= piece.length:
+            message.whole = True
+            if len(self.said) < MAX_MESSAGES:
+                took, began = message.datagrams, message.began
+                number, length = piece.message_seq, piece.length
+                self.said.append(Said(event.side, piece.kind, number, length, began, event, took))
+        return known
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -219,17 +242,13 @@ class Handshake:
         try:
             voice.reassembler.receive(fragment)
             while (message := voice.reassembler.pop()) is not None:
-                self._message(event, voice, message)
+                self._message(event, message)
         except HandshakeFault:
             # only a message_seq of 65535 gets here
             return
 
-    def _message(self, event: Event, voice: _Voice, message: HandshakeMessage) -> None:
+    def _message(self, event: Event, message: HandshakeMessage) -> None:
         kind, body = message.message_type, message.body
-        if len(self.said) < MAX_MESSAGES:
-            first, took = voice.began.get(message.message_seq, (event, 1))
-            number = message.message_seq
-            self.said.append(Said(event.side, kind, number, len(body), first, event, took))
         try:
             if kind == HandshakeType.CLIENT_HELLO:
                 self.client_hello = decode_client_hello(body)

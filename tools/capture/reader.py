@@ -30,10 +30,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple, cast
 
 from warp_tools.capture import link
-from warp_tools.capture.files import CaptureError, Frame, Frames
+from warp_tools.capture.files import CaptureError, Frame, Frames, FrameSource
 from warp_tools.capture.ip import TCP, UDP, Address, Fragments, parse_ip, parse_tcp, parse_udp
 from warp_tools.capture.streams import Streams
 
@@ -95,9 +95,15 @@ class Copies:
 class Reader:
     """The datagrams of one capture, in the order of the file."""
 
-    def __init__(self, stream: BinaryIO) -> None:
-        """Read the file's head. Raises `CaptureError` when it is no capture."""
-        self.frames: Final = Frames(stream)
+    def __init__(self, source: BinaryIO | FrameSource) -> None:
+        """Read the head of a file; a source of frames (a live interface) is taken as it is.
+
+        Raises `CaptureError` when the file is no capture.
+        """
+        is_file = hasattr(source, "read")
+        self.frames: Final[FrameSource] = (
+            Frames(cast(BinaryIO, source)) if is_file else cast(FrameSource, source)
+        )
         self.counts: Counter[str] = Counter()
         self.links: Counter[int] = Counter()
         """Frames by link type that is not known here."""

@@ -26,12 +26,17 @@ class Relays:
 
     def __init__(self) -> None:
         self._channels: OrderedDict[tuple[Address, Address, int], Address] = OrderedDict()
+        self.carriers: Final[set[tuple[Address, Address]]] = set()
+        """Client and server of each relayed flow."""
 
     def unwrap(self, datagram: Datagram) -> Datagram | None:
         """Return the datagram inside, or None when there is none or its peer is not known."""
         data = datagram.payload
         if len(data) >= _HEADER and _CHANNEL_FIRST <= data[0] <= _CHANNEL_LAST:
-            return self._channel_data(datagram)
+            inside = self._channel_data(datagram)
+            if inside is not None and len(self.carriers) < MAX_CHANNELS:
+                self.carriers.add((datagram.source, datagram.destination))
+            return inside
         if not is_stun(data) or datagram.cut:
             return None
         try:

@@ -82,13 +82,27 @@ class Start:
         hellos = self.session.handshake.hellos
         return hellos[0][0] if hellos else None
 
+    @property
+    def retries(self) -> int:
+        """How often the server asked for another ClientHello."""
+        first, last = self.first_hello, self.hello
+        again = 0 if first is None or last is None else last.message_seq - first.message_seq
+        return max(len(self.session.handshake.retries), min(again, 2))
+
     # -- hellos -----------------------------------------------------------------------------------
 
     def _server_hello(self) -> Said | None:
         shake = self.session.handshake
-        if shake.server_hello is None or self.client is None:
+        if self.client is None:
             return None
-        return shake.find(1 - self.client, HandshakeType.SERVER_HELLO)
+        found = shake.find(1 - self.client, HandshakeType.SERVER_HELLO)
+        if shake.server_hello is not None or found is None:
+            return found
+        # its body was cut off; what follows tells it from a HelloRetryRequest
+        goes_on = shake.flight(1 - self.client) or shake.find(
+            1 - self.client, HandshakeType.SERVER_HELLO_DONE
+        )
+        return found if goes_on else None
 
     def hello_pieces(self, hello: Hello) -> list[tuple[Event, Piece]]:
         """Return every datagram with a part of a ClientHello that the server could read."""

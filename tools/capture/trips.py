@@ -39,7 +39,7 @@ def count(start: Start, vantage: Vantage, channel: Channel) -> Trips:
     """Count the round trips of a session."""
     depths = _Depths(start, vantage)
     answers = depths.answer(0), depths.answer(1)
-    retries = len(start.session.handshake.retries)
+    retries = start.retries
     nothing = Trips(answers, None, retries, None, None, None, (None, None))
     if start.zero is None or start.client is None:
         return nothing
@@ -102,6 +102,12 @@ class _Depths:
         ready = self.answer(side)
         if ready is not None and self._has_answer(side, event):
             return ready
+        if event.embedded:
+            return self._request[side]
+        # sent directly without an answer of its own: called forth by the other side's check
+        asked = self._asked[1 - side].first
+        if asked is not None and self._vantage.could_follow(event, asked):
+            return self._request[1 - side] + HALF
         return self._request[side]
 
     def hello(self) -> float | None:
@@ -144,9 +150,11 @@ def _sctp(
     server = 1 - start.client
     if _early(start, vantage, channel.first(server)) and trips.flight is not None:
         done[server] = trips.flight
-    asks = [channel.first(0) is not None, channel.first(1) is not None]
+    # a COOKIE ACK answers the handshake of the other side
+    asks = [channel.cookie_acks[1] is not None, channel.cookie_acks[0] is not None]
     if not any(asks):
         return None, None
+    _reactions(vantage, channel, done)
     opened: list[float | None] = [None, None]
     for side in (0, 1):
         ways = [done[side] + 2.0] if asks[side] else []
@@ -155,6 +163,20 @@ def _sctp(
             ways.append(begun + 1.0)
         opened[side] = min(ways, default=None)
     return opened[0], opened[1]
+
+
+def _reactions(vantage: Vantage, channel: Channel, done: list[float]) -> None:
+    """A side that began only when it had heard of the other one began half a round trip later.
+
+    Where a round trip takes no time, what came later was not necessarily called forth.
+    """
+    if not vantage.countable:
+        return
+    first = channel.first(0), channel.first(1)
+    for side in (0, 1):
+        mine, theirs = first[side], first[1 - side]
+        if mine is not None and theirs is not None and vantage.could_follow(mine, theirs):
+            done[side] = max(done[side], done[1 - side] + HALF)
 
 
 def _early(start: Start, vantage: Vantage, first: Event | None) -> bool:

@@ -23,6 +23,7 @@ from warp_tools.capture.ladder import describe, notes
 
 WIDTH = 100
 _ARROW = 16
+_YEAR_10000 = 253_402_300_800
 _STAGES = {
     "first_check": "the first check",
     "check_answered": "{} has an answer to its check",
@@ -48,10 +49,9 @@ _STYLES = {
 def header(facts: Facts) -> Iterator[Text]:
     """Name the session and its two sides."""
     session = facts.session
-    began = datetime.datetime.fromtimestamp(session.span[0] / 1e9, tz=datetime.UTC)
     lasted = (session.span[1] - session.span[0]) / 1e9
     title = Text(f"session {session.number}", style="bold")
-    title.append(f"  {began:%Y-%m-%d %H:%M:%S.%f}"[:-3] + " UTC", style="dim")
+    title.append(f"  {_moment(session.span[0])}", style="dim")
     title.append(f"  {session.datagrams} datagrams in {lasted:.3f} s", style="dim")
     yield title
     for side in (0, 1) if facts.letters[0] == "A" else (1, 0):
@@ -66,6 +66,14 @@ def header(facts: Facts) -> Iterator[Text]:
         if session.checks.askers[side].google:
             words.append("libwebrtc")
         yield Text(f"  {letter}  ", style="bold").append(", ".join(words), style="not bold")
+
+
+def _moment(time_ns: int) -> str:
+    seconds, rest = divmod(time_ns, 1_000_000_000)
+    if not 0 <= seconds < _YEAR_10000:
+        return f"at {time_ns / 1e9:.3f} s"  # a clock that nobody has set
+    moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
+    return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03d} UTC"
 
 
 def _addresses(facts: Facts, side: int) -> str:

@@ -6,6 +6,7 @@ import ipaddress
 import struct
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from tests.captures.pcap import UdpPacket, read_pcap
 from warp.stun import Attribute, build_message, is_stun, parse_message
@@ -143,18 +144,19 @@ def call(name: str, number: int, server: tuple[str, int] | None = None) -> list[
     first, second = packets[0].source, packets[0].destination
     client = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", first[1])
     hosts = {first: client, second: server or (client[0], second[1])}
-    made = []
+    made: list[UdpPacket] = []
+    crcs: dict[bytes, bytes] = {}
     for packet in packets:
-        payload = _made_over(packet.payload, number)
+        payload = _made_over(packet.payload, number, crcs)
         made.append(
             UdpPacket(packet.time, hosts[packet.source], hosts[packet.destination], payload)
         )
     return made
 
 
-def _made_over(payload: bytes, number: int) -> bytes:
+def _made_over(payload: bytes, number: int, crcs: dict[bytes, bytes]) -> bytes:
     if not is_stun(payload):
-        return _other_random(payload, number)
+        return _other_random(payload, number, crcs)
     message = parse_message(payload)
     attributes = []
     for kind, value in message.attributes:
@@ -163,7 +165,10 @@ def _made_over(payload: bytes, number: int) -> bytes:
             mark = f"{number:06d}".encode()
             value = left + mark + b":" + right + mark
         elif kind == Attribute.META_DTLS_IN_STUN:
-            value = _other_random(value, number)
+            value = _other_random(value, number, crcs)
+        elif kind == Attribute.META_DTLS_IN_STUN_ACKNOWLEDGEMENT:
+            listed = [value[at : at + 4] for at in range(0, len(value), 4)]
+            value = b"".join(crcs.get(crc, crc) for crc in listed)
         attributes.append((kind, value))
     transaction = bytes(
         a ^ b for a, b in zip(message.transaction_id, number.to_bytes(12, "big"), strict=True)
@@ -173,9 +178,11 @@ def _made_over(payload: bytes, number: int) -> bytes:
     )
 
 
-def _other_random(payload: bytes, number: int) -> bytes:
+def _other_random(payload: bytes, number: int, crcs: dict[bytes, bytes]) -> bytes:
     """Change the random of a ClientHello that begins here."""
     if payload[:1] != b"\x16" or payload[13:14] != b"\x01" or payload[19:22] != b"\0\0\0":
         return payload
     mark = number.to_bytes(8, "big")
-    return payload[:_RANDOM_AT] + mark + payload[_RANDOM_AT + 8 :]
+    made = payload[:_RANDOM_AT] + mark + payload[_RANDOM_AT + 8 :]
+    crcs[crc32(payload).to_bytes(4, "big")] = crc32(made).to_bytes(4, "big")
+    return made

@@ -1,0 +1,175 @@
+"""pcap and pcapng as streams: byte orders, clocks, interfaces, and files that end too early."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+from io import BytesIO
+
+import pytest
+
+from tests.unit.tools.capture.builder import (
+    START_NS,
+    Packet,
+    block,
+    enhanced,
+    interface,
+    option,
+    pcap,
+    pcapng,
+    section,
+)
+from warp_tools.capture.files import MAX_PACKET, CaptureError, Frame, Frames
+
+PACKETS = [Packet(0, b"first"), Packet(1_234_567, b"second one"), Packet(5_000_000_789, b"x" * 61)]
+
+
+def read(data: bytes) -> tuple[list[Frame], Frames]:
+    frames = Frames(BytesIO(data))
+    return list(frames), frames
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+@pytest.mark.parametrize("ns", [False, True])
+def test_pcap_in_both_orders_and_clocks(order: str, ns: bool) -> None:
+    found, frames = read(pcap(PACKETS, link=101, order=order, ns=ns))
+    assert [frame.data for frame in found] == [packet.data for packet in PACKETS]
+    step = 1 if ns else 1000
+    assert [frame.time_ns for frame in found] == [
+        START_NS + packet.at_ns // step * step for packet in PACKETS
+    ]
+    assert [frame.number for frame in found] == [1, 2, 3]
+    assert {frame.link for frame in found} == {101}
+    assert frames.damage is None
+
+
+def test_a_snap_length_keeps_the_length_of_the_wire() -> None:
+    found, _ = read(pcap(PACKETS, snap=8))
+    assert [(len(frame.data), frame.length) for frame in found] == [(5, 5), (8, 10), (8, 61)]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_pcapng(order: str) -> None:
+    found, frames = read(pcapng(PACKETS, order=order))
+    assert [frame.data for frame in found] == [packet.data for packet in PACKETS]
+    assert [frame.time_ns for frame in found] == [
+        START_NS + packet.at_ns // 1000 * 1000 for packet in PACKETS
+    ]
+    assert frames.damage is None and frames.interfaces == 1
+
+
+@pytest.mark.parametrize(
+    ("resolution", "ticks"), [(b"\x06", 10**6), (b"\x09", 10**9), (b"\x8a", 1024), (b"\x03", 1000)]
+)
+def test_every_interface_has_its_own_clock(resolution: bytes, ticks: int) -> None:
+    packet = Packet(2_000_000_000, b"data", interface=1)
+    data = section() + interface() + interface(101, options=option(9, resolution))
+    found, frames = read(data + enhanced(packet, ticks=ticks))
+    assert found[0].time_ns == (START_NS + 2_000_000_000) * ticks // 10**9 * 10**9 // ticks
+    assert (found[0].link, found[0].interface, frames.interfaces) == (101, 1, 2)
+
+
+def test_a_clock_may_have_an_offset() -> None:
+    options = option(14, struct.pack("<q", 3600))
+    found, _ = read(section() + interface(options=options) + enhanced(Packet(0, b"late")))
+    assert found[0].time_ns == START_NS + 3600 * 10**9
+
+
+def test_a_second_section_begins_again_in_its_own_order() -> None:
+    data = pcapng([Packet(0, b"little")]) + pcapng([Packet(1, b"big")], order=">", link=276)
+    found, frames = read(data)
+    assert [(frame.data, frame.link, frame.number) for frame in found] == [
+        (b"little", 1, 1),
+        (b"big", 276, 2),
+    ]
+    assert frames.damage is None
+
+
+def test_simple_and_obsolete_packets() -> None:
+    simple = block(3, struct.pack("<I", 6) + b"simple")
+    old = block(2, struct.pack("<HHIIII", 0, 0, 0, 5, 3, 3) + b"old")
+    found, _ = read(section() + interface(snap=4) + simple + old)
+    assert [(frame.data, frame.length) for frame in found] == [(b"simp", 6), (b"old", 3)]
+
+
+def test_unknown_blocks_and_unknown_interfaces_are_passed_over() -> None:
+    data = section() + block(0xBAD, b"whatever") + interface() + block(4, bytes(8))
+    found, frames = read(data + enhanced(Packet(0, b"nobody", interface=7)) + enhanced(PACKETS[0]))
+    assert [frame.data for frame in found] == [b"first"]
+    assert found[0].number == 2  # as Wireshark counts
+    assert frames.damage is None
+
+
+def test_secrets_that_the_file_carries() -> None:
+    lines = b"CLIENT_HANDSHAKE_TRAFFIC_SECRET 00 11"
+    secret = block(10, struct.pack("<II", 0x544C534B, len(lines)) + lines)
+    other = block(10, struct.pack("<II", 0x57474B4C, 4) + b"wire")
+    _, frames = read(section() + secret + other + interface())
+    assert frames.secrets == lines + b"\n"
+
+
+@pytest.mark.parametrize("make", [pcap, pcapng])
+def test_a_file_that_ends_anywhere_gives_what_came_before(make) -> None:
+    whole = make(PACKETS)
+    for end in range(4, len(whole)):
+        found, frames = read(whole[:end])
+        for frame, packet in zip(found, PACKETS, strict=False):
+            assert packet.data.startswith(frame.data)
+        if frames.damage is not None:
+            assert frames.damage.endswith(("header", "block", "1", "2", "3"))
+
+
+@pytest.mark.parametrize(
+    ("at", "value", "says"),
+    [(24 + 8, MAX_PACKET + 1, "packet 1 claims"), (24 + 8, 0xFFFFFFFF, "damaged")],
+)
+def test_an_absurd_length_ends_a_pcap(at: int, value: int, says: str) -> None:
+    data = bytearray(pcap(PACKETS))
+    struct.pack_into("<I", data, at, value)
+    found, frames = read(bytes(data))
+    assert found == [] and says in frames.damage
+
+
+@pytest.mark.parametrize("length", [0, 8, 13, 1 << 25])
+def test_an_absurd_length_ends_a_pcapng(length: int) -> None:
+    data = section() + interface() + struct.pack("<II", 6, length) + bytes(64)
+    found, frames = read(data)
+    assert found == [] and "damaged" in frames.damage
+
+
+def test_a_section_without_a_byte_order() -> None:
+    found, frames = read(b"\x0a\x0d\x0d\x0a" + bytes(60))
+    assert found == [] and "byte order" in frames.damage
+
+
+@pytest.mark.parametrize("make", [pcap, pcapng])
+def test_gzip_is_read_through(make) -> None:
+    found, frames = read(gzip.compress(make(PACKETS)))
+    assert len(found) == 3 and frames.damage is None
+
+
+def test_damage_inside_gzip_is_an_end() -> None:
+    packed = gzip.compress(pcap([Packet(n, bytes(range(200))) for n in range(50)]))
+    found, frames = read(packed[: len(packed) // 2])
+    assert len(found) < 50 and frames.damage is not None
+    broken = bytearray(packed)
+    broken[-6] ^= 255
+    assert read(bytes(broken))[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "empty"),
+        (b"\x1f\x8b", "not a capture"),
+        (b"\x28\xb5\x2f\xfd1234", "zstd"),
+        (b"\x04\x22\x4d\x181234", "lz4"),
+        (b"snoop\0\0\0", "snoop"),
+        (b"\x34\xcd\xb2\xa1" + bytes(20), "modified pcap"),
+        (b"GET / HTTP/1.1\r\n", "not a capture"),
+        (b"\xd4\xc3", "not a capture"),
+    ],
+)
+def test_what_is_no_capture_is_refused_with_a_reason(data: bytes, says: str) -> None:
+    with pytest.raises(CaptureError, match=says):
+        Frames(BytesIO(data))

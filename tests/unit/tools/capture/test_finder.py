@@ -1,0 +1,286 @@
+"""Which datagrams are one session: ufrags, hellos, flows, and what is none of it."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from io import BytesIO
+
+import pytest
+
+from tests.captures.pcap import UdpPacket, read_pcap
+from tests.unit.tools.capture.builder import CLIENT, SERVER, call, frames, pcap
+from warp.stun import Attribute, MessageClass, build_message
+from warp_tools.capture.explain import explanation
+from warp_tools.capture.facts import measure
+from warp_tools.capture.finder import Finder
+from warp_tools.capture.finding import IDS
+from warp_tools.capture.reader import Reader
+
+DEFAULT, WARP = "stun/chromium156_default", "stun/chromium156_warp"
+
+
+def find(packets: list[UdpPacket], snap: int = 65535) -> Finder:
+    finder = Finder()
+    for datagram in Reader(BytesIO(pcap(frames(packets), snap=snap))):
+        finder.receive(datagram)
+    finder.finish()
+    return finder
+
+
+def tell(packets: list[UdpPacket], snap: int = 65535) -> dict:
+    (session,) = find(packets, snap).sessions
+    return explanation(measure(session))
+
+
+def ids(told: dict) -> list[str]:
+    return [finding["id"] for finding in told["findings"]]
+
+
+def client(told: dict) -> str:
+    """The address of the DTLS client."""
+    return told["parties"][told["roles"]["dtls_client"]]["addresses"][0]
+
+
+def by_address(told: dict) -> dict:
+    """The stages, their letters replaced by addresses: who is A depends on what is known."""
+    names = {letter: party["addresses"][0] for letter, party in told["parties"].items()}
+    return {
+        "_".join(names.get(part, part) for part in name.split("_")): stage
+        for name, stage in told["stages"].items()
+    }
+
+
+def udp_packet(at: float, payload: bytes, source=CLIENT, destination=SERVER) -> UdpPacket:
+    return UdpPacket(1_795_978_000.0 + at, source, destination, payload)
+
+
+def request(ufrags: str, transaction: bytes = b"x" * 12) -> bytes:
+    attributes = [(Attribute.USERNAME, ufrags.encode()), (Attribute.PRIORITY, bytes(4))]
+    return build_message(1, MessageClass.REQUEST, transaction, attributes, integrity_key=None)
+
+
+# -- sessions apart -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_many_calls_on_one_server_port_are_told_apart() -> None:
+    """They share an address and overlap in time; ufrags, then flows, keep them apart."""
+    packets = []
+    for number in range(40):
+        for packet in call(WARP, number, server=SERVER):
+            packets.append(packet._replace(time=packet.time + number * 0.01))
+    packets.sort(key=lambda packet: packet.time)
+    finder = find(packets)
+    assert len(finder.sessions) == 40
+    told = [explanation(measure(session)) for session in finder.sessions]
+    assert {one["datagrams"] for one in told} == {104}
+    assert {one["dtls_version"] for one in told} == {"1.3"}
+    assert len({one["parties"]["A"]["ufrag"] for one in told}) == 40
+    assert {tuple(ids(one)) for one in told} == {("clienthello-split-pq", "answer-active")}
+    assert finder.counts == {}
+
+
+@pytest.mark.slow
+def test_a_thousand_sessions_in_bounded_memory() -> None:
+    one = call(DEFAULT, 0)[:25]
+    packets = []
+    for number in range(1000):
+        packets += [p._replace(time=p.time + number * 0.002) for p in call(DEFAULT, number)[:25]]
+    packets.sort(key=lambda packet: packet.time)
+    capture = pcap(frames(packets))
+    tracemalloc.start()
+    finder = Finder()
+    for datagram in Reader(BytesIO(capture)):
+        finder.receive(datagram)
+    finder.finish()
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(finder.sessions) == 1000
+    assert {session.datagrams for session in finder.sessions} == {len(one)}
+    assert kept < 100_000 * 1000
+
+
+@pytest.mark.slow
+def test_an_hour_of_one_call_costs_what_its_beginning_does() -> None:
+    packets = read_pcap(f"{DEFAULT}.pcap")[:26]
+    media = [p for p in packets if p.payload[1] & 127 == 111][-2:]
+    went_on = list(packets)
+    for number in range(20_000):
+        for packet in media:
+            sequence = (number + 40_000 & 0xFFFF).to_bytes(2, "big")
+            payload = packet.payload[:2] + sequence + packet.payload[4:]
+            at = packets[-1].time + number * 0.02
+            went_on.append(packet._replace(time=at, payload=payload))
+    (session,) = find(went_on).sessions
+    assert session.datagrams == 40_026
+    assert len(session.events) < 40
+    # the jump in the numbers is the test's own
+    assert sum(source.packets for source in session.sources.sources.values()) == 40_004
+
+
+def test_ice_pairs_of_one_session_are_one_session() -> None:
+    """Checks over three pairs of addresses; DTLS over one of them."""
+    packets = read_pcap(f"{DEFAULT}.pcap")[:30]
+    first, second = packets[0].source, packets[0].destination
+    moved = []
+    for n in range(1, 4):
+        ends = (f"192.0.2.{n}", 1000 + n), second
+        moved.append(
+            UdpPacket(packets[0].time - n / 1e4, *ends, request("Aeb1:cgr3", bytes([n]) * 12))
+        )
+    told = tell(sorted(moved + packets, key=lambda packet: packet.time))
+    assert len(told["parties"]["B"]["addresses"]) == 4
+    assert told["dtls_version"] == "1.3"
+    assert f"{first[0]}:{first[1]}" in told["parties"]["B"]["addresses"]
+
+
+def test_an_ice_restart_is_told_as_one() -> None:
+    packets = read_pcap(f"{DEFAULT}.pcap")
+    first, second = packets[0].source, packets[0].destination
+    at = packets[-1].time + 1
+    ask = request("Bnew:cnew")
+    answer = build_message(1, MessageClass.SUCCESS, b"x" * 12, [], integrity_key=None)
+    packets += [
+        UdpPacket(at, first, second, ask),
+        UdpPacket(at + 0.001, second, first, answer),
+        UdpPacket(at + 0.002, first, second, packets[30].payload),
+    ]
+    finder = find(packets)
+    assert len(finder.sessions) == 2
+    again = finder.sessions[1]
+    assert again.previous is finder.sessions[0]
+    assert "ice-restart" in ids(explanation(measure(again)))
+
+
+def test_another_handshake_on_the_same_flow_is_another_session() -> None:
+    first = read_pcap("dtls/bssl_basic.pcap")
+    source, destination = first[0].source, first[0].destination
+    other = read_pcap("dtls/bssl_pq.pcap")
+    hosts = {other[0].source: source, other[0].destination: destination}
+    later = [
+        UdpPacket(p.time - other[0].time + first[-1].time + 1, hosts[p.source],
+                  hosts[p.destination], p.payload)
+        for p in other
+    ]  # fmt: skip
+    finder = find(first + later)
+    told = [explanation(measure(session)) for session in finder.sessions]
+    assert [one["group"] for one in told] == ["x25519", "X25519MLKEM768"]
+
+
+# -- a start that is missing, or cut ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("skipped", [9, 14, 30, 60, 100])
+def test_a_capture_that_begins_too_late_says_so(skipped: int) -> None:
+    told = tell(read_pcap(f"{DEFAULT}.pcap")[skipped:])
+    assert "start-missing" in ids(told)
+    assert told["group"] is None and told["stages"] == {} and told["with_warp"] == []
+    assert told["unknown"]["group"] == "the start is not in the capture"
+    for cost in ("no-sped", "no-snap", "clienthello-split-pq", "sped-ignored", "media-late"):
+        assert cost not in ids(told)
+    if skipped < 100:
+        assert told["sped"]["used"] is None
+
+
+def test_media_alone_is_a_session_when_it_goes_on() -> None:
+    packets = [p for p in read_pcap(f"{DEFAULT}.pcap") if p.payload[1] & 127 == 111]
+    told = tell(packets)
+    assert told["dtls_version"] is None and ids(told) == ["start-missing"]
+    assert sum(party["rtp_packets"] for party in told["parties"].values()) == len(packets)
+    assert find(packets[:3]).sessions == []
+
+
+@pytest.mark.parametrize("name", [DEFAULT, WARP, "dtls/aiortc116_chromium156", "dtls/bssl_pq"])
+def test_a_snap_length_of_96_is_said_and_nothing_is_made_up(name: str) -> None:
+    """54 bytes of UDP payload: headers, ufrags, kinds of messages, epochs."""
+    told, whole = tell(read_pcap(f"{name}.pcap"), snap=96), tell(read_pcap(f"{name}.pcap"))
+    assert "cut-packets" in ids(told)
+    for key in ("group", "pq", "snap", "dcep"):
+        assert told[key] in (None, whole[key])
+    assert told["dtls_version"] == whole["dtls_version"]
+    assert client(told) == client(whole)
+    assert told["sped"]["used"] in (None, whole["sped"]["used"])
+    # that a hello is split can be seen, why cannot
+    known = {*ids(whole), *(i.removesuffix("-pq") for i in ids(whole))}
+    assert set(ids(told)) - {"cut-packets"} <= known
+    assert {p["ufrag"] for p in told["parties"].values()} == {
+        p["ufrag"] for p in whole["parties"].values()
+    }
+    stages, wanted = by_address(told), by_address(whole)
+    for stage in set(stages) & set(wanted):
+        assert stages[stage]["ms"] == wanted[stage]["ms"], stage
+
+
+@pytest.mark.parametrize("snap", [42, 45, 54, 60, 70, 80, 120, 200, 400])
+def test_any_snap_length(snap: int) -> None:
+    for name in (DEFAULT, WARP, "dtls/aiortc116_chromium156", "dtls/loss_bb_s1"):
+        for session in find(read_pcap(f"{name}.pcap"), snap=snap).sessions:
+            assert set(ids(explanation(measure(session)))) <= set(IDS)
+
+
+# -- order and company ----------------------------------------------------------------------------
+
+
+def test_times_that_go_backwards() -> None:
+    packets = read_pcap(f"{WARP}.pcap")
+    luck = random.Random(7)
+    for at in range(0, len(packets) - 4, 4):
+        block = packets[at : at + 4]
+        luck.shuffle(block)
+        packets[at : at + 4] = block
+    reader = Reader(BytesIO(pcap(frames(packets))))
+    finder = Finder()
+    for datagram in reader:
+        finder.receive(datagram)
+    finder.finish()
+    told = explanation(measure(finder.sessions[0]))
+    assert told["dtls_version"] == "1.3" and told["snap"] in (True, None)
+    assert any("older than the packet before" in note for note in reader.notes())
+
+
+def test_unrelated_traffic_is_no_session() -> None:
+    luck = random.Random(3)
+    dns = b"\x16\x03\x81\x80\0\1\0\1\0\0\0\0" + b"\7example\3com\0\0\1\0\1"
+    quic = b"\x4f" + luck.randbytes(60)
+    packets = [udp_packet(n / 100, luck.randbytes(luck.randrange(1, 200))) for n in range(500)]
+    packets += [udp_packet(6 + n / 100, dns, ("192.0.2.1", 5353)) for n in range(50)]
+    packets += [udp_packet(7 + n / 100, quic, ("192.0.2.1", 443)) for n in range(50)]
+    ask = build_message(1, MessageClass.REQUEST, b"s" * 12, [], integrity_key=None)
+    packets += [udp_packet(8, ask, ("192.0.2.5", 9)), udp_packet(8.1, ask, ("192.0.2.6", 9))]
+    finder = find(packets)
+    assert finder.sessions == []
+    assert sum(finder.counts.values()) == len(packets)
+
+
+def test_a_session_among_unrelated_traffic_is_found_whole() -> None:
+    luck = random.Random(4)
+    packets = read_pcap(f"{WARP}.pcap")
+    began = packets[0].time
+    noise = [
+        UdpPacket(
+            began + n / 500, ("198.51.100.9", n % 9), ("198.51.100.8", 53), luck.randbytes(40)
+        )
+        for n in range(300)
+    ]
+    told = tell(sorted(packets + noise, key=lambda packet: packet.time))
+    alone = tell(packets)
+    assert told["datagrams"] == 104 and ids(told) == ids(alone)
+    assert told["findings"] != [] and told["stages"].keys() == alone["stages"].keys()
+
+
+def test_duplicates_of_the_network_are_marked() -> None:
+    packets = read_pcap(f"{WARP}.pcap")[:13]
+    twice = [p._replace(time=p.time + n * 1e-5) for p in packets for n in range(2)]
+    (session,) = find(twice).sessions
+    marks = [mark.mark.value for event in session.events for mark in event.marks]
+    assert marks.count("duplicate of") == 13
+    told = explanation(measure(session))
+    assert told["dtls_version"] == "1.3" and "dtls-retransmission" not in ids(told)
+
+
+def test_a_check_without_a_username_and_other_stun_is_no_session() -> None:
+    allocate = build_message(3, MessageClass.REQUEST, bytes(12), [], integrity_key=None)
+    stray = build_message(1, MessageClass.SUCCESS, bytes(12), [], integrity_key=None)
+    finder = find([udp_packet(0, allocate), udp_packet(1, stray), udp_packet(2, request("a"))])
+    assert finder.sessions == [] and finder.counts["stun"] == 3
