@@ -172,9 +172,11 @@ function gathered(call) {
   });
 }
 
-// What a test changes in a description of ours before it is applied: [[from, to], ...].
+// What a test changes in a description of ours before it is applied: [[from, to], ...], where
+// `from` is a text, or begins and ends with a slash and is an expression.
 function edited(sdp, edits = []) {
-  return edits.reduce((text, [from, to]) => text.replaceAll(from, to), sdp);
+  const sought = (from) => (/^\/.+\/$/.test(from) ? new RegExp(from.slice(1, -1), "g") : from);
+  return edits.reduce((text, [from, to]) => text.replaceAll(sought(from), to), sdp);
 }
 
 // Make and apply an offer; with `gather` false it leaves with no candidates. `edits` as above.

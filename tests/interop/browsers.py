@@ -18,6 +18,7 @@ from interop.browser import Browser, Page
 from interop.page_peer import PagePeer
 from interop.site import Site
 from interop.wire import Rule, Wire
+from warp.ice import IceCredentials
 from warp.io import Channel, ClientConfig, Server, ServerConfig, Session, connect, listen
 from warp.trace import MemoryTrace
 
@@ -52,6 +53,8 @@ class Desk:
     delay_s: float = 0.0
     edit_offer: Edit = str
     edit_answer: Edit = str
+    credentials: IceCredentials | None = None
+    """Ours for the next session; None: drawn."""
     sessions: list[Session] = field(default_factory=list)
     channels: list[Channel | None] = field(default_factory=list)
     said: list[tuple[str, str]] = field(default_factory=list)
@@ -60,7 +63,9 @@ class Desk:
     async def offer(self, sdp: str) -> str:
         """Answer an offer with a new session."""
         await asyncio.sleep(self.delay_s)
-        session = self.server.accept_offer(self.edit_offer(self.wire.through(sdp, ours=False)))
+        session = self.server.accept_offer(
+            self.edit_offer(self.wire.through(sdp, ours=False)), credentials=self.credentials
+        )
         self.sessions.append(session)
         self.channels.append(self.prepare(session))
         return await self._answered(sdp, session.answer)
@@ -90,6 +95,7 @@ async def open_desk(
     edit_offer: Edit = str,
     edit_answer: Edit = str,
     headers: dict[str, str] | None = None,
+    credentials: IceCredentials | None = None,
 ) -> AsyncIterator[Desk]:
     """Run a server, its wire and its site; `delay_s` holds for all ways, each way."""
     trace = MemoryTrace()
@@ -99,7 +105,17 @@ async def open_desk(
         server = await listen(HOST, config=config, trace=trace)
         try:
             async with Site(files=files, headers=headers) as site:
-                desk = Desk(server, wire, trace, site, prepare, delay_s, edit_offer, edit_answer)
+                desk = Desk(
+                    server,
+                    wire,
+                    trace,
+                    site,
+                    prepare,
+                    delay_s,
+                    edit_offer,
+                    edit_answer,
+                    credentials,
+                )
                 site.routes.update({"/offer": desk.offer, "/again": desk.again})
                 yield desk
         finally:
@@ -134,6 +150,7 @@ async def page_calls(
     edit_offer: Edit = str,
     edit_answer: Edit = str,
     headers: dict[str, str] | None = None,
+    credentials: IceCredentials | None = None,
     **options: Any,
 ) -> AsyncIterator[PageCall]:
     """Hold a call that a page offers and our server answers; options: see `connect` in peer.js."""
@@ -147,6 +164,7 @@ async def page_calls(
         edit_offer=edit_offer,
         edit_answer=edit_answer,
         headers=headers,
+        credentials=credentials,
     ) as desk:
         page = await browser.open(desk.site.url)
         peer = await PagePeer.connect(page, "/offer", **{"channels": [TALK], **options})
