@@ -43,6 +43,8 @@ _CALLS: dict[str, Preference] = {
     "media.navigator.streams.fake": True,
     # a loudspeaker without hardware: where there is none, Web Audio waits for it forever
     "media.cubeb.force_mock_context": True,
+    # a tab in the background gets it too: the question, though never asked, waits for its user
+    "media.navigator.permission.disabled": True,
     # allowed, rather than unasked: only a page with the permission may use more than the address
     # of the default route, and so loopback (RFC 8828 section 5.2)
     "permissions.default.microphone": 1,

@@ -95,7 +95,7 @@ def test_firefox_moves(firefox: FirefoxProcess) -> None:
             for lite in (True, False):
                 group.create_task(move(browser, lite=lite))
 
-    run(test())
+    run(test(), seconds=40)
 
 
 def test_data_comes_later(firefox: FirefoxProcess) -> None:
