@@ -25,6 +25,7 @@ from warp.entropy import Entropy
 # RFC 9147 section 4.5.3: AES-GCM bears 2^24.5 full records. We ask for new keys at a third of it.
 AES_HARD_LIMIT: Final = 23_726_566
 AES_SOFT_LIMIT: Final = 1 << 23
+MAX_MESSAGE_SEQ: Final = 0xFFFF  # RFC 9147 section 5.2; it never wraps
 NO_LIMIT: Final = 1 << 47  # ChaCha20-Poly1305: the sequence numbers end first
 
 
@@ -68,9 +69,13 @@ class KeyUpdater:
             self.hard_limit = AES_HARD_LIMIT
 
     def start(self, now: float, *, request: bool = False) -> None:
-        """Send a KeyUpdate, unless one is under way; with `request`, ask for the peer's too."""
+        """Send a KeyUpdate, unless one is under way; with `request`, ask for the peer's too.
+
+        Nothing is sent either when the numbers of epochs or messages have come to their end: these
+        keys are then the last ones.
+        """
         epoch = self._epochs.newest_write.epoch
-        if self.pending or epoch >= MAX_EPOCH:
+        if self.pending or epoch >= MAX_EPOCH or self._flight.next_message_seq > MAX_MESSAGE_SEQ:
             return
         self.pending = True
         self._flight.add(HandshakeType.KEY_UPDATE, messages.encode_key_update(request), epoch)

@@ -20,7 +20,6 @@ WINDOW: Final = 8  # messages ahead that are kept; beyond they are dropped and n
 MAX_MESSAGE: Final = 32 * 1024  # a certificate chain of 16 KiB, and as much again
 MAX_BUFFERED: Final = 64 * 1024  # for all messages together
 MAX_CHUNKS: Final = 256  # separate pieces of one message: 2-byte fragments of a kilobyte, shuffled
-MAX_MESSAGE_SEQ: Final = 0xFFFF  # never wraps (RFC 9147 section 5.2)
 _SECTION: Final = "RFC 9147 section 5.5"
 
 FRAGMENT_HEADER_LENGTH: Final = 12
@@ -122,7 +121,11 @@ class _Partial:
 
 
 class Reassembler:
-    """Buffers fragments until the next message is whole."""
+    """Buffers fragments until the next message is whole.
+
+    The number of the next message never wraps (RFC 9147 section 5.2): beyond 2^16 - 1 no fragment
+    can have it, and all are of messages that were handled before.
+    """
 
     __slots__ = ("_partials", "_strict", "next_seq")
 
@@ -142,7 +145,6 @@ class Reassembler:
             or offset
             or len(data) != length
             or length > MAX_MESSAGE
-            or message_seq == MAX_MESSAGE_SEQ
             or self._partials
         ):
             return None
@@ -200,8 +202,6 @@ class Reassembler:
         if partial is None or not partial.is_whole():
             return None
         del self._partials[self.next_seq]
-        if self.next_seq == MAX_MESSAGE_SEQ:
-            raise misbehaved(Alert.UNEXPECTED_MESSAGE, DtlsRule.UNEXPECTED_MESSAGE, _SECTION)
         body = partial.chunks[0][1] if partial.length else b""
         message = HandshakeMessage(partial.message_type, self.next_seq, body, partial.epoch)
         self.next_seq += 1

@@ -216,6 +216,22 @@ def test_epochs_never_wrap():
     assert two.state is DtlsState.FAILED
 
 
+def test_message_numbers_never_wrap():
+    """Nor does a peer that asks and asks for our KeyUpdates bring us to an error."""
+    one, two = connected(**THIRTEEN)
+    two._handshake.flight.next_message_seq = 0xFFFF
+    one._driver._reassembler.next_seq = 0xFFFF
+    for asked in range(3):
+        one.update_keys(1.0 + asked, request=True)
+        settle(one, two, 1.0 + asked)
+    assert (write_epoch(one), read_epoch(two)) == (6, 6)
+    assert (write_epoch(two), read_epoch(one)) == (4, 4)  # the last number served for one
+    talk(one, two, 5.0)
+    one.receive_datagram(seal(two, 22, message(24, 0, b"not a KeyUpdate")), 5.0)
+    assert one.state is DtlsState.CONNECTED  # number 0 is of long ago, and acknowledged as such
+    assert len(one.datagrams_to_send(5.0)) == 1
+
+
 def test_only_when_connected_and_only_in_13():
     with pytest.raises(InvalidState):
         client(**THIRTEEN).update_keys(0.0)
