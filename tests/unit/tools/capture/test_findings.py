@@ -1,0 +1,331 @@
+"""Each finding where it belongs: starts in the virtual network, and datagrams taken away or added.
+
+What is lost, late, refused or ignored is made to happen; the explanation has to name it, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.captures.pcap import UdpPacket, read_pcap
+from tests.scenarios.start import PLAIN, WARP, Start, begin, run
+from tests.sim.network import delay, drop
+from tests.unit.tools.capture.builder import frames, pcap
+from tests.unit.tools.capture.simulated import captured, facts_of, seen
+from warp.dtls.records import PLAIN_HEADER
+from warp.stun import Attribute, MessageClass, build_message, encode_error_code, parse_message
+from warp_tools.capture.facts import Facts
+from warp_tools.capture.finding import IDS, Finding, Weight
+from warp_tools.capture.findings import findings
+
+FULL13 = replace(WARP, sped=False, snap=False, early_data=False)
+DEFAULT = "stun/chromium156_default"
+
+
+def found(facts: Facts) -> dict[str, Finding]:
+    return {finding.id: finding for finding in findings(facts)}
+
+
+def of(start: Start, place: float = 0.0) -> dict[str, Finding]:
+    return found(seen(run(start), place))
+
+
+def of_packets(packets: list[UdpPacket]) -> dict[str, Finding]:
+    return found(facts_of(pcap(frames(packets))))
+
+
+def changed(name: str, change: Callable[[int, UdpPacket], UdpPacket | None]) -> list[UdpPacket]:
+    """Walk over a capture's packets, numbered from 1; None takes one away."""
+    made = [change(n, packet) for n, packet in enumerate(read_pcap(f"{name}.pcap"), 1)]
+    return [packet for packet in made if packet is not None]
+
+
+def without(*numbers: int) -> Callable[[int, UdpPacket], UdpPacket | None]:
+    return lambda number, packet: None if number in numbers else packet
+
+
+# -- the network ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", [0.0, 0.5])
+def test_a_first_check_that_is_lost(place: float) -> None:
+    """Dropped behind the capture: it is in there, and nobody answers it."""
+    told = of(replace(WARP, up_rules=(drop(0),)), place)
+    lost = told["first-check-lost"]
+    assert lost.weight is Weight.COST
+    assert 20 < lost.ms < 200 and lost.datagrams[0] == 1
+
+
+@pytest.mark.parametrize("place", [0.0, 1.0])
+def test_a_client_hello_that_is_lost_waits_for_a_timer(place: float) -> None:
+    start = replace(FULL13, up_rules=(drop(3),))  # three checks before it
+    told = of(start, place)
+    assert "dtls-retransmission" in told
+    assert told["dtls-timer-wait"].ms > 90
+
+
+def test_a_server_flight_that_is_lost() -> None:
+    """Dropped behind the server's capture: the flight is in there, and comes again."""
+    told = of(replace(FULL13, down_rules=(drop(3),)), 1.0)
+    assert told["dtls-retransmission"].datagrams
+
+
+def test_a_server_that_is_slow() -> None:
+    """The flight is held back by 300 ms on its way to the capture."""
+    pair = run(replace(FULL13, down_rules=(delay(3, 0.3),))).pair
+    told = found(facts_of(captured(pair, 0.0)))
+    assert told["server-flight-late"].ms == pytest.approx(300, abs=1)
+
+
+def test_nothing_answers() -> None:
+    told = of(replace(WARP, loss=1.0, connect_timeout_s=3.0))
+    assert set(told) == {"no-answer", "dtls-unanswered"}
+    assert told["no-answer"].weight is Weight.FAULT
+
+
+@pytest.mark.slow
+def test_a_clean_start_has_no_faults() -> None:
+    for start in (WARP, FULL13, PLAIN, replace(WARP, hybrid=True), replace(WARP, lite=False)):
+        for place in (0.0, 0.5, 1.0):
+            weights = {finding.weight for finding in of(start, place).values()}
+            assert Weight.FAULT not in weights
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_lossy_starts_are_explained_without_contradictions(seed: int) -> None:
+    """Whatever was lost: ids are known, costs are not negative, stages come in their order."""
+    start = replace(WARP, loss=0.25, seed=seed, hybrid=seed % 2 == 0, lite=seed % 3 > 0)
+    outcome = run(start)
+    for place in (0.0, 0.5, 1.0):
+        facts = seen(outcome, place)
+        for finding in findings(facts):
+            assert finding.id in IDS
+            assert finding.ms is None or finding.ms >= 0
+            assert finding.trips is None or finding.trips >= 0
+        order = [facts.stage(n) for n in ("client_hello", "server_hello", "dtls_client")]
+        times = [stage.own_ms for stage in order if stage is not None]
+        assert times == sorted(times)
+
+
+# -- SPED -----------------------------------------------------------------------------------------
+
+
+def test_a_server_without_sped() -> None:
+    told = of(replace(WARP, server_sped=False))
+    ignored = told["sped-ignored"]
+    assert "sent again, directly" in ignored.text and ignored.ms < 5
+    assert "warp" not in told
+
+
+def test_warp_is_praised_once_data_flows() -> None:
+    call = begin(WARP)
+    assert call.until_up() and call.works(1.0)
+    told = found(facts_of(captured(call.pair, 0.0)))
+    assert told["warp"].weight is Weight.GOOD and "early-media" in told
+    assert "no-snap" not in told and "no-sped" not in told
+
+
+def test_no_snap_where_the_server_has_none() -> None:
+    call = begin(replace(WARP, server_snap=False))
+    assert call.until_up() and call.works(1.0)
+    told = found(facts_of(captured(call.pair, 0.0)))
+    assert told["no-snap"].trips == 2.0 and "warp" not in told
+
+
+def test_a_flight_that_comes_after_the_answer_that_could_carry_it() -> None:
+    """The answer to the first check loses its rider; the flight comes directly, 40 ms later."""
+
+    def change(number: int, packet: UdpPacket) -> UdpPacket | None:
+        if number in (3, 4):
+            return None
+        if number > 2:
+            return packet._replace(time=packet.time + 0.04)
+        if number == 2:
+            return packet._replace(payload=_without_rider(packet.payload))
+        return packet
+
+    packets = changed("stun/chromium156_warp_nopqc", change)
+    flight = parse_message(read_pcap("stun/chromium156_warp_nopqc.pcap")[1].payload)
+    direct = packets[1]._replace(
+        time=packets[1].time + 0.04, payload=flight.get(Attribute.META_DTLS_IN_STUN)
+    )
+    told = of_packets(sorted([*packets, direct], key=lambda packet: packet.time))
+    assert told["flight-not-in-answer"].ms == pytest.approx(40, abs=1)
+
+
+def _without_rider(payload: bytes) -> bytes:
+    message = parse_message(payload)
+    kept = [(k, v) for k, v in message.attributes if k != Attribute.META_DTLS_IN_STUN]
+    return build_message(
+        message.method, message.message_class, message.transaction_id, kept, integrity_key=None
+    )
+
+
+def _with(payload: bytes, kind: int, value: bytes) -> bytes:
+    message = parse_message(payload)
+    kept = [(k, v) for k, v in message.attributes if k != kind]
+    return build_message(
+        message.method, message.message_class, message.transaction_id, [*kept, (kind, value)],
+        integrity_key=None,
+    )  # fmt: skip
+
+
+def test_a_malformed_acknowledgement_and_one_of_nothing() -> None:
+    ack = Attribute.META_DTLS_IN_STUN_ACKNOWLEDGEMENT
+    for value, finding in ((b"abc", "sped-malformed"), (b"\1\2\3\4", "sped-unmatched")):
+
+        def change(number: int, packet: UdpPacket, value: bytes = value) -> UdpPacket:
+            return (
+                packet._replace(payload=_with(packet.payload, ack, value))
+                if number == 2
+                else packet
+            )
+
+        told = of_packets(changed("stun/chromium156_warp_nopqc", change))
+        assert told[finding].datagrams == (2,)
+
+
+# -- checks ---------------------------------------------------------------------------------------
+
+
+def answered_with(code: int) -> list[UdpPacket]:
+    def change(number: int, packet: UdpPacket) -> UdpPacket:
+        if number != 2:
+            return packet
+        transaction = packet.payload[8:20]
+        error = [(Attribute.ERROR_CODE, encode_error_code(code, "no"))]
+        refusal = build_message(1, MessageClass.ERROR, transaction, error, integrity_key=None)
+        return packet._replace(payload=refusal)
+
+    return changed(DEFAULT, change)
+
+
+def test_refusals() -> None:
+    assert "401" in of_packets(answered_with(401))["check-refused"].text
+    assert "role-conflict" in of_packets(answered_with(487))
+    only = answered_with(401)[:2]
+    told = of_packets(only)
+    assert "answered with success" in told["no-answer"].text
+
+
+def _long_call(consent: bool) -> list[UdpPacket]:
+    """The start of a call, then a minute of media; with checks every five seconds, or without."""
+    packets = read_pcap(f"{DEFAULT}.pcap")[:26]
+    media = packets[-2:]
+    began, out = packets[-1].time, list(packets)
+    for n in range(1, 120):
+        for packet in media:
+            payload = packet.payload[:2] + (n + 40000).to_bytes(2, "big") + packet.payload[4:]
+            out.append(packet._replace(time=began + n / 2, payload=payload))
+        if consent and n % 10 == 0:
+            for at, number in enumerate((0, 1, 2, 3)):
+                transaction = bytes([n, number // 2]) * 6
+                payload = packets[number].payload
+                payload = payload[:8] + transaction + payload[20:-8]
+                payload = payload[:2] + (len(payload) - 20).to_bytes(2, "big") + payload[4:]
+                moved = packets[number]._replace(time=began + n / 2 + at / 1000, payload=payload)
+                out.append(moved)
+    return out
+
+
+def test_consent_that_is_missing() -> None:
+    told = of_packets(_long_call(consent=False))
+    assert told["consent-missing"].weight is Weight.FAULT
+    assert "30 s" in told["consent-missing"].text
+    assert "consent-missing" not in of_packets(_long_call(consent=True))
+
+
+@pytest.mark.slow
+def test_lite_servers_need_no_consent() -> None:
+    call = begin(WARP)
+    assert call.until_up()
+    call.pair.run_for(40.0)
+    assert "consent-missing" not in found(facts_of(captured(call.pair, 0.0)))
+
+
+# -- media ----------------------------------------------------------------------------------------
+
+
+def test_media_that_overtakes_the_handshake_is_lost() -> None:
+    """The server's first RTP packet is moved in front of its flight."""
+    packets = read_pcap(f"{DEFAULT}.pcap")
+    early = packets[22]._replace(time=packets[5].time + 1e-5)
+    moved = sorted([*packets[:22], *packets[23:], early], key=lambda packet: packet.time)
+    lost = of_packets(moved)["early-srtp-lost"]
+    assert lost.weight is Weight.FAULT and lost.datagrams == (7,)
+
+
+def test_media_that_comes_late() -> None:
+    def change(number: int, packet: UdpPacket) -> UdpPacket:
+        late = packet.payload[1] & 127 == 111 or number > 26
+        return packet._replace(time=packet.time + 0.5) if late else packet
+
+    told = [f for f in findings(facts_of(pcap(frames(changed(DEFAULT, change)))))]
+    assert [finding.id for finding in told].count("media-late") == 2
+
+
+def test_media_that_is_missing_and_media_of_one_side() -> None:
+    packets = _long_call(consent=True)
+    kept = [p for n, p in enumerate(packets) if n < 26 or n % 7 or p.payload[0] < 64]
+    assert "media-lost" in of_packets(kept)
+    first = packets[22].source
+    one = [p for p in packets if p.payload[1] & 127 != 111 or p.source == first]
+    assert "one-way-media" in of_packets(one)
+
+
+# -- DTLS -----------------------------------------------------------------------------------------
+
+
+def test_a_cookie_under_ice() -> None:
+    """A HelloRetryRequest with a cookie, behind an answered check."""
+    checks = read_pcap(f"{DEFAULT}.pcap")[:4]
+    first, second = checks[0].source, checks[0].destination
+    dtls = read_pcap("dtls/nssff153_hrr.pcap")
+    hosts = {dtls[0].source: first, dtls[0].destination: second}
+    later = [
+        UdpPacket(p.time - dtls[0].time + checks[-1].time + 0.001, hosts[p.source],
+                  hosts[p.destination], p.payload)
+        for p in dtls
+    ]  # fmt: skip
+    told = of_packets([*checks, *later])
+    assert told["cookie-under-ice"].trips == 1.0 and "cookie-exchange" not in told
+
+
+def test_an_alert_in_the_clear() -> None:
+    def change(number: int, packet: UdpPacket) -> UdpPacket | None:
+        if number == 7:
+            head = PLAIN_HEADER.pack(21, 0xFEFD, 0, 0, 9, 2)
+            return packet._replace(payload=head + bytes((2, 40)))
+        return packet if number < 7 else None
+
+    told = of_packets(changed(DEFAULT, change))
+    assert "handshake_failure" in told["dtls-alert"].text
+
+
+def test_a_handshake_that_stops_in_the_middle() -> None:
+    for end, finding in ((6, "dtls-unanswered"), (8, "handshake-unfinished")):
+        told = of_packets(read_pcap(f"{DEFAULT}.pcap")[:end])
+        assert finding in told
+    told = of_packets(read_pcap(f"{DEFAULT}.pcap")[:9])
+    assert "handshake-unfinished" not in told
+
+
+def test_the_version_says_who_held_it_back() -> None:
+    told = of_packets(read_pcap("dtls/chromium156_aiortc116.pcap"))
+    assert "A can do 1.3" in told["dtls12"].text and "B did not offer it" in told["dtls12"].text
+    told = of_packets(read_pcap("dtls/aiortc116_chromium156.pcap"))
+    assert "B offered 1.3; A chose 1.2" in told["dtls12"].text
+
+
+def test_every_finding_has_a_sentence_and_numbers_that_exist() -> None:
+    facts = facts_of(pcap(frames(read_pcap("dtls/loss_bb_s1.pcap"))))
+    numbers = {event.number for event in facts.session.events}
+    for finding in findings(facts):
+        assert not finding.text[0].islower() and finding.text.endswith(".")
+        assert set(finding.datagrams) <= numbers
+        assert finding.to_json()["id"] == finding.id
