@@ -89,16 +89,18 @@ class Answer(NamedTuple):
 class Answers:
     """Answers offers for one server."""
 
-    __slots__ = ("_entrance", "_entropy", "_hold_s", "_own", "_region", "stale")
+    __slots__ = ("_entrance", "_entropy", "_region", "hold_s", "own", "stale")
 
     def __init__(
         self, entrance: Entrance, entropy: Entropy, *, own: int, region: int, hold_s: float
     ) -> None:
         self._entrance = entrance
         self._entropy = entropy
-        self._own = own
+        self.own = own
+        """The number of this server in its cell."""
         self._region = region
-        self._hold_s = hold_s
+        self.hold_s = hold_s
+        """For how long an answer can be taken up, in seconds."""
         self.stale: Counts[Stale] = Counts()
         """How many attempts an offer could not join, by reason."""
 
@@ -117,13 +119,13 @@ class Answers:
         no more; nothing is left behind then.
         """
         entrance = self._entrance
-        if self._own not in entrance.roster.taking:
+        if self.own not in entrance.roster.taking:
             raise InvalidState("this server takes no new sessions: ask another")
         self._require_room()
         epoch = entrance.keyring.current
         wall_s = now + entrance.wall_offset_s
-        grant = Grant(int(wall_s + self._hold_s) + 1, policy, flags=OFFER_HELD)
-        route = Route(entrance.keyring.cell, self._own, self._region)
+        grant = Grant(int(wall_s + self.hold_s) + 1, policy, flags=OFFER_HELD)
+        route = Route(entrance.keyring.cell, self.own, self._region)
         ticket = seal_ticket(epoch, route, grant, self._entropy)
         attempt = self._attempt(offer)
         ufrag, password = compose_ufrag(ticket, attempt), epoch.password(ticket)
@@ -138,9 +140,7 @@ class Answers:
         self._sessions.held.hold(ufrag, held, now)
         return Answer(Status.NEW, str(answer), ufrag)
 
-    def revise(
-        self, ufrag: str, offer: SessionDescription, now: float, *, context: object = None
-    ) -> Answer:
+    def revise(self, ufrag: str, offer: SessionDescription, now: float) -> Answer:
         """Answer another offer of a client that was answered with `ufrag` and has not come yet.
 
         An offer with other ICE credentials gets others, and no session comes of `ufrag` then.
@@ -156,7 +156,8 @@ class Answers:
             raise InvalidState("the answer was not taken up in time: begin another call")
         check_reoffer(before, offer)
         if _identity(offer) != _identity(before):
-            answer = self.answer(offer, now, policy=opened.ticket.grant.policy, context=context)
+            policy = opened.ticket.grant.policy
+            answer = self.answer(offer, now, policy=policy, context=held.context)
             self._entrance.forget(ufrag, now)
             return answer
         status, agreed = Status.ATTACHED, None
@@ -172,7 +173,7 @@ class Answers:
                 previous=held.agreed,
             )
             status, agreed = Status.NEW, agree(described, offer)
-        self._sessions.held.hold(ufrag, HeldOffer(agreed, offer, context), now)
+        self._sessions.held.hold(ufrag, HeldOffer(agreed, offer, held.context), now)
         return Answer(status, str(described), ufrag)
 
     def _require_room(self) -> None:
@@ -266,7 +267,7 @@ class Answers:
         route, block = peek_ufrag_route(ufrag, self._entrance.keyring)
         session = self._sessions.find(ufrag)
         if session is None:
-            to = settle(route, block, self._entrance.roster, self._own, hops)
+            to = settle(route, block, self._entrance.roster, self.own, hops)
             if not to.takes and to.server is not None:
                 return Answer(Status.ELSEWHERE, ufrag=ufrag, server=to.server)
         answer = self._compose(offer, opened, ufrag, password)

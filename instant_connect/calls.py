@@ -4,7 +4,8 @@
                              └ new: admit ─▶ add ─▶ Call ─ end ─▶ remove
 
 An offer is known by its key, so that a request repeated after a lost response finds the session
-that it made and makes no second one. Called by `signalling`.
+that it made and makes no second one; so is a session that began before its offer came. Called by
+`signalling`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from instant_connect.answers import Status
 from instant_connect.exchange import Refusal
 from instant_connect.offers import Kind
+from instant_connect.sessions import Path
 from warp.entropy import Entropy
 
 if TYPE_CHECKING:
@@ -57,6 +60,8 @@ class CallInfo:
     client: str = ""  # the address that the offer came from
     config: Mapping[str, Any] = field(default_factory=dict)  # the JSON object sent with the offer
     dcid: int | None = None  # stream id of the events channel when it is negotiated
+    path: Path | None = None  # which way the session came; None where only signalling makes one
+    policy: int = 0  # what the application agreed to before the call, in its own numbers
     events: Channel | None = None  # that channel, declared on our side already
 
 
@@ -66,7 +71,8 @@ class Call:
 
     info: CallInfo
     session: CallSession
-    key: str | None  # None: the offer was answered and has been replaced since
+    key: str | None  # None: no offer yet, or one that was answered and has been replaced since
+    status: Status | None = None  # what the offer has come to, where attempts can be joined
     restarted: bool = False  # the present ICE session was begun by a PATCH
     asked_at: float = 0.0  # monotonic seconds when the offer had been read
     answered_at: float = 0.0
@@ -80,7 +86,7 @@ class Call:
 class Calls:
     """Every live call by name and by offer; full at `limit`."""
 
-    __slots__ = ("_by_id", "_by_key", "_entropy", "_limit", "_retry_after_s")
+    __slots__ = ("_by_id", "_by_key", "_by_session", "_entropy", "_limit", "_retry_after_s")
 
     def __init__(self, entropy: Entropy, *, limit: int, retry_after_s: int) -> None:
         self._entropy = entropy
@@ -88,6 +94,7 @@ class Calls:
         self._retry_after_s = retry_after_s
         self._by_id: dict[str, Call] = {}
         self._by_key: dict[str, Call] = {}
+        self._by_session: dict[CallSession, Call] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -95,6 +102,10 @@ class Calls:
     def find(self, key: str) -> Call | None:
         """Return the call that this offer has made, or None."""
         return self._by_key.get(key)
+
+    def of(self, session: CallSession) -> Call | None:
+        """Return the call of a session, or None."""
+        return self._by_session.get(session)
 
     def get(self, call_id: str) -> Call:
         """Return a live call; raises `Refusal` (404) when there is none of this name."""
@@ -121,8 +132,16 @@ class Calls:
     def add(self, call: Call) -> None:
         """Know a call by its name and its offer."""
         self._by_id[call.info.id] = call
+        self._by_session[call.session] = call
         if call.key is not None:
             self._by_key[call.key] = call
+
+    def name_offer(self, call: Call, key: str | None) -> None:
+        """Know a call by an offer that came later than its session, or in place of another."""
+        self.forget_offer(call)
+        call.key = key
+        if key is not None:
+            self._by_key[key] = call
 
     def forget_offer(self, call: Call) -> None:
         """Know the call by name only: what it was opened with has been replaced."""
@@ -134,6 +153,7 @@ class Calls:
         """Forget a call that has ended. Harmless when repeated."""
         self.forget_offer(call)
         self._by_id.pop(call.info.id, None)
+        self._by_session.pop(call.session, None)
 
 
 def full(message: str, retry_after_s: int) -> Refusal:

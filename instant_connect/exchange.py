@@ -26,6 +26,18 @@ Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptNames:
+    """What an offer says of the attempt that it comes beside: it may start a session, so no repr.
+
+    `Instant-Ufrag`, `Instant-Client-Ufrag` and `Instant-Proof`.
+    """
+
+    ufrag: str = field(repr=False)
+    client_ufrag: str = field(default="", repr=False)
+    proof: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One request, read to its end. `base` is the path that the routes are mounted on."""
 
@@ -36,6 +48,8 @@ class Ask:
     if_match: str | None = None
     base: str = ""
     client: str = ""  # address of whoever asks, as the server saw it
+    attempt: AttemptNames | None = None  # which an offer comes beside
+    policy: int = 0  # what the application has agreed to with whoever asks, in its own numbers
     now: float = 0.0  # monotonic seconds when the request was complete
 
 

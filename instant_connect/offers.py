@@ -37,6 +37,8 @@ class Kind(Name):
 
     WHIP = "whip"
     REALTIME = "realtime"
+    INSTANT = "instant"
+    """By its first datagram; its offer has not come yet, if it ever does."""
 
 
 class Offer(NamedTuple):

@@ -47,7 +47,7 @@ CLIENT_WINDOW_BYTES: Final = 131_072
 """Receive window of a client whose INIT is known by two numbers: its first SACK tells the true
 one."""
 _CLIENT_SCTP: Final = SctpConfig(a_rwnd=CLIENT_WINDOW_BYTES, zero_checksum=False)
-_UNKNOWN_PASSWORD: Final = "-" * 22  # of the stand-in: a lite agent never asks its peer for it
+UNKNOWN_PASSWORD: Final = "-" * 22  # of the stand-in: a lite agent never asks its peer for it
 _RTP, _SCTP = "UDP/TLS/RTP/SAVPF", "UDP/DTLS/SCTP"
 _PORT: Final = 9  # RFC 8840 section 4.1.1: no candidate known yet
 
@@ -88,7 +88,7 @@ def stand_in_offer(attempt: Attempt, client_ufrag: str) -> SessionDescription:
     fingerprint = ("sha-256", attempt.fingerprint.hex(":").upper())
     transport = TransportDescription(
         client_ufrag,
-        _UNKNOWN_PASSWORD,
+        UNKNOWN_PASSWORD,
         fingerprints=(fingerprint,),
         setup=Setup.ACTPASS,
     )

@@ -23,6 +23,7 @@ _VERSIONS: Final = {DtlsVersion.DTLS13: "1.3", DtlsVersion.DTLS12: "1.2"}
 def start_report(call: Call, now: float) -> dict[str, Any]:
     """Return the server's view of one call; times in ms, None for what has not happened."""
     stats = call.session.stats()
+    path = stats.get("path")
     milestones = _milestones(stats)
     zero = min(milestones.values(), default=None)
 
@@ -32,6 +33,7 @@ def start_report(call: Call, now: float) -> dict[str, Any]:
     return {
         "id": call.info.id,
         "state": stats.get("state"),
+        "path": None if path is None else path.value,
         "now_ms": since(now),
         "signalling": {
             "offer_read_ms": since(call.asked_at),

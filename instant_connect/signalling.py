@@ -6,7 +6,8 @@
     PUT    offer ─▶ reoffer ─▶ 200, answer, ETag             media changes in mid-call; not in WHIP
     DELETE, POST .../hangup ─▶ hang_up ─▶ 200                and 404 from then on
 
-An answer is ready at once, nothing is gathered. Sections that a voice server cannot carry (video,
+An offer that comes beside an attempt joins it (`Instant-Status: attached`). An answer is ready at
+once, nothing is gathered. Sections that a voice server cannot carry (video,
 a second audio) are refused inside the answer. Called by `io.asgi`, by tests with a double of the
 server; whatever is not granted is a `Refusal`.
 """
@@ -14,14 +15,17 @@ server; whatever is not granted is a `Refusal`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Protocol, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
+from instant_connect.answers import Status
 from instant_connect.calls import Call, CallInfo, Calls, CallSession, full
 from instant_connect.config import SignallingConfig
 from instant_connect.exchange import (
     SDP,
     SDP_FRAGMENT,
     Ask,
+    AttemptNames,
     Headers,
     Refusal,
     Reply,
@@ -29,7 +33,8 @@ from instant_connect.exchange import (
     require_type,
     text_of,
 )
-from instant_connect.offers import Kind, described, read_offer
+from instant_connect.offers import Kind, Offer, described, read_offer
+from instant_connect.profile import UNKNOWN_PASSWORD
 from instant_connect.sdpfrag import (
     Fragment,
     credentials_of,
@@ -37,12 +42,17 @@ from instant_connect.sdpfrag import (
     parse_sdpfrag,
     restarted_offer,
 )
+from instant_connect.sessions import Path
 from warp.entropy import Entropy
 from warp.errors import InvalidConfig, InvalidState
 from warp.sdp import SdpError
 
+if TYPE_CHECKING:
+    from warp.io import Channel
+
 T = TypeVar("T")
 PATHS: Final = {Kind.WHIP: "/whip", Kind.REALTIME: "/v1/realtime/calls"}
+STATUS_HEADER: Final = "Instant-Status"
 _ACCEPT_PATCH: Final = ("Accept-Patch", SDP_FRAGMENT)
 _MAX_FRAGMENT_BYTES: Final = 32_768
 
@@ -54,10 +64,42 @@ class Answerer(Protocol):
         """Answer an offer at once; raises `SdpError`, or `InvalidState` when full."""
 
 
-class Signalling:
-    """The calls of one server. `welcome` introduces each new one to whoever answers it."""
+class PromisedSession(CallSession, Protocol):
+    """A session that begins with its client's first datagram, or has begun by one."""
 
-    __slots__ = ("_answerer", "_config", "_welcome", "calls")
+    @property
+    def status(self) -> Status:
+        """What the last offer has come to: a session of its own, or that of an attempt."""
+
+    @property
+    def path(self) -> Path:
+        """Which way the session came, as far as is known."""
+
+
+class InstantAnswerer(Protocol):
+    """What answers offers and makes no sessions of them (`instant_connect.io.InstantServer`)."""
+
+    def answer_offer(
+        self, sdp: str, attempt: AttemptNames | None, policy: int, dcid: int | None
+    ) -> PromisedSession:
+        """Answer an offer; of an attempt that can be joined, return the session of that.
+
+        `dcid` is the stream id of the client's events channel, if that is negotiated. Raises
+        `SdpError`, and `InvalidState` when full or draining.
+        """
+
+    def withdraw(self, session: PromisedSession) -> None:
+        """Let no session come of an answer that is not given after all."""
+
+
+class Signalling:
+    """The calls of one server. `welcome` introduces each new one to whoever answers it.
+
+    With `instant` an offer makes no session: its client's first datagram does, and whoever answers
+    calls hears of it when that client is proven, from elsewhere.
+    """
+
+    __slots__ = ("_answerer", "_config", "_instant", "_welcome", "calls")
 
     def __init__(
         self,
@@ -66,8 +108,10 @@ class Signalling:
         *,
         entropy: Entropy,
         welcome: Callable[[Call], None],
+        instant: InstantAnswerer | None = None,
     ) -> None:
         self._answerer = answerer
+        self._instant = instant
         self._config = config
         self._welcome = welcome
         self.calls = Calls(entropy, limit=config.max_calls, retry_after_s=config.retry_after_s)
@@ -79,22 +123,7 @@ class Signalling:
         offer = read_offer(ask, kind, self._config)
         call = self.calls.find(offer.key) if offer.key is not None else None
         if call is None:
-            self.calls.admit()
-            session = self._answered(lambda: self._answerer.accept_offer(offer.sdp))
-            info = CallInfo(
-                id=self.calls.new_id(),
-                kind=kind,
-                client=ask.client,
-                config=offer.session,
-                dcid=offer.dcid,
-            )
-            call = Call(info=info, session=session, key=offer.key, asked_at=ask.now)
-            self.calls.add(call)
-            try:
-                self._welcome(call)
-            except Refusal:
-                self.calls.remove(call)
-                raise
+            call = self._begin(ask, kind, offer)
             call.answered_at = clock()
         return Reply(
             status=201,
@@ -104,9 +133,67 @@ class Signalling:
                 ("Location", f"{ask.base}{PATHS[kind]}/{call.info.id}"),
                 ("ETag", call.etag),
                 _ACCEPT_PATCH,
+                *_status(call, ask),
                 *self._links(),
             ),
         )
+
+    def _begin(self, ask: Ask, kind: Kind, offer: Offer) -> Call:
+        if self._instant is not None:
+            return self._promise(self._instant, ask, kind, offer)
+        self.calls.admit()
+        session = self._answered(lambda: self._answerer.accept_offer(offer.sdp))
+        call = Call(
+            info=_info(self.calls.new_id(), ask, kind, offer, None),
+            session=session,
+            key=offer.key,
+            asked_at=ask.now,
+        )
+        self.calls.add(call)
+        try:
+            self._welcome(call)
+        except Refusal:
+            self.calls.remove(call)
+            raise
+        return call
+
+    def _promise(self, instant: InstantAnswerer, ask: Ask, kind: Kind, offer: Offer) -> Call:
+        """Answer an offer whose session begins, or has begun, with its first datagram."""
+        session = self._answered(
+            lambda: instant.answer_offer(offer.sdp, ask.attempt, ask.policy, offer.dcid)
+        )
+        call = self.calls.of(session)
+        if call is None:
+            if session.status is Status.NEW:
+                try:
+                    self.calls.admit()
+                except Refusal:
+                    instant.withdraw(session)
+                    raise
+            info = _info(self.calls.new_id(), ask, kind, offer, session.path)
+            call = Call(info=info, session=session, key=offer.key)
+            self.calls.add(call)
+        else:
+            before = call.info
+            info = _info(before.id, ask, kind, offer, session.path)
+            call.info = replace(info, events=before.events, policy=before.policy)
+            self.calls.name_offer(call, offer.key)
+        call.status, call.asked_at = session.status, ask.now
+        return call
+
+    def meet(self, session: PromisedSession, policy: int, events: Channel | None) -> Call:
+        """Return the call of a session whose client is proven; a new one where no offer came yet.
+
+        `events` is the channel for events, where it is negotiated.
+        """
+        call = self.calls.of(session)
+        if call is None:
+            info = CallInfo(id=self.calls.new_id(), kind=Kind.INSTANT)
+            call = Call(info=info, session=session, key=None)
+            self.calls.add(call)
+        dcid = None if events is None else events.stream_id
+        call.info = replace(call.info, path=session.path, policy=policy, events=events, dcid=dcid)
+        return call
 
     def _answered(self, answer: Callable[[], T]) -> T:
         """Return the answer; raise `Refusal` for what is wrong with the offer or the moment."""
@@ -196,12 +283,31 @@ class Signalling:
             await call.session.close()
 
 
+def _info(call_id: str, ask: Ask, kind: Kind, offer: Offer, path: Path | None) -> CallInfo:
+    return CallInfo(
+        id=call_id,
+        kind=kind,
+        client=ask.client,
+        config=offer.session,
+        dcid=offer.dcid,
+        path=path,
+        policy=ask.policy,
+    )
+
+
+def _status(call: Call, ask: Ask) -> Headers:
+    """Tell whoever names an attempt what became of it; a server that knows none has a new call."""
+    if ask.attempt is None:
+        return ()
+    return ((STATUS_HEADER, (call.status or Status.NEW).value),)
+
+
 def _restarts(session: CallSession, fragment: Fragment) -> bool:
     """Whether the fragment begins another ICE session."""
     if not fragment.ufrag:
         return False
     ufrag, pwd = credentials_of(session.remote_description)
-    if fragment.ufrag == ufrag and fragment.pwd in ("", pwd):
+    if fragment.ufrag == ufrag and (fragment.pwd in ("", pwd) or pwd == UNKNOWN_PASSWORD):
         return False
     if not fragment.pwd:
         raise Refusal(

@@ -1,5 +1,6 @@
-"""What touches the network on behalf of `instant_connect`: HTTP routes (the extra `server`).
+"""What touches the network on behalf of `instant_connect` (the routes: extra `server`).
 
+listen_instant ─▶ InstantServer: first datagrams become sessions      InstantClient: calls by bundle
 signalling_app(server, accept=...) ─▶ an ASGI application: app.mount("/voice", ...)
 accept(session, info) ◀── every new call; events_channel(session, info) for its events
 """
@@ -8,17 +9,28 @@ from __future__ import annotations
 
 from instant_connect.calls import CallInfo
 from instant_connect.config import IceServer, SignallingConfig
-from instant_connect.io.asgi import Authorize, signalling_app
+from instant_connect.io.arrival import Arrival
+from instant_connect.io.asgi import Authorize, Policy, signalling_app
+from instant_connect.io.client import InstantClient
 from instant_connect.io.reception import Accept, events_channel
+from instant_connect.io.server import InstantConfig, InstantServer, listen_instant
 from instant_connect.offers import Kind
+from instant_connect.sessions import Path
 
 __all__ = [
     "Accept",
+    "Arrival",
     "Authorize",
     "CallInfo",
     "IceServer",
+    "InstantClient",
+    "InstantConfig",
+    "InstantServer",
     "Kind",
+    "Path",
+    "Policy",
     "SignallingConfig",
     "events_channel",
+    "listen_instant",
     "signalling_app",
 ]

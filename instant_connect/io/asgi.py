@@ -1,5 +1,6 @@
 """Signalling over HTTP: a Starlette application to run alone or to mount in somebody else's.
 
+    GET    /v1/instant                        a bundle: tickets for calls to come
     POST   /whip                              WHIP (RFC 9725): application/sdp
     PATCH, DELETE /whip/{id}                  trickle, restart; the end
     POST   /v1/realtime/calls[?dcid=N]        application/sdp, or a form with `sdp` and `session`
@@ -19,44 +20,64 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import metadata
+from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from instant_connect.calls import Call
+from instant_connect.calls import Call, full
 from instant_connect.config import EVENTS, SignallingConfig
-from instant_connect.exchange import FORM, SDP, SDP_FRAGMENT, Ask, Refusal, media_type
+from instant_connect.exchange import (
+    FORM,
+    SDP,
+    SDP_FRAGMENT,
+    Ask,
+    AttemptNames,
+    Refusal,
+    media_type,
+)
+from instant_connect.io.arrival import Arrival
 from instant_connect.io.body import parse_form, read_body
 from instant_connect.io.guard import METHODS, Guard, response_of
 from instant_connect.io.pages import Pages
+from instant_connect.io.prospects import Prospect, Prospects
 from instant_connect.io.reception import Accept, Reception
+from instant_connect.io.server import InstantServer
 from instant_connect.offers import Kind
 from instant_connect.report import start_report
 from instant_connect.signalling import PATHS, Signalling
 from warp.entropy import SystemEntropy
+from warp.errors import InvalidState
 from warp.io import Server
 
+BUNDLE_PATH: Final = "/v1/instant"
+_MAX_UFRAG: Final = 256  # RFC 8839 section 5.4; longer ones name nothing
+Policy = Callable[[HTTPConnection], int]
+"""What the application has agreed to with whoever asks, as its own number of 32 bits."""
 Authorize = Callable[[HTTPConnection], bool | Awaitable[bool]]
 """Whether a request may be served; sees method, path, headers and address, not the body."""
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def signalling_app(
-    server: Server,
+    server: Server | InstantServer,
     *,
     accept: Accept,
     config: SignallingConfig | None = None,
     authorize: Authorize | None = None,
+    policy: Policy | None = None,
 ) -> Starlette:
     """Return the application whose calls `server` carries and `accept` answers.
 
-    `accept(session, info)` is a function or a coroutine function. `authorize` is asked before
-    every request that begins, changes or shows a call. Mounted in another application, the calls
-    end when its owner closes `server`; run alone, they end with the application.
+    `accept(session, info)` is a function or a coroutine function. With an `InstantServer` it is
+    entered when the client is proven, whichever way its call came; else with the offer.
+    `authorize` is asked before every request that begins, changes or shows a call, and `policy`
+    for the number that goes into tickets. Mounted in another application, the calls end when its
+    owner closes `server`; run alone, they end with the application.
     """
-    routes = _Routes(server, accept, config or SignallingConfig(), authorize)
+    routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -82,16 +103,28 @@ class _Routes:
 
     def __init__(
         self,
-        server: Server,
+        server: Server | InstantServer,
         accept: Accept,
         config: SignallingConfig,
         authorize: Authorize | None,
+        policy: Policy | None,
     ) -> None:
         self.config = config
         self._authorize = authorize
+        self._policy = policy
         self._reception = Reception(accept)
+        self._instant: InstantServer | None = None
+        self._prospects: Prospects | None = None
+        if isinstance(server, InstantServer):
+            self._instant, server = server, server.server
+            self._prospects = Prospects(self._instant, ended=self._forget)
+            self._instant.receive_arrivals(self._receive_arrival)
         self._signalling = Signalling(
-            server, config, entropy=SystemEntropy(), welcome=self._welcome
+            server,
+            config,
+            entropy=SystemEntropy(),
+            welcome=self._welcome,
+            instant=self._prospects,
         )
         self._pages = Pages(config.origin_trials)
 
@@ -101,12 +134,13 @@ class _Routes:
         session = {"PATCH": self.patch, "DELETE": self.delete}
         patches = ("Accept-Patch", SDP_FRAGMENT)
         table = [
-            *[self._door(kind) for kind in Kind],
+            *[self._door(kind) for kind in PATHS],
             _resource(f"{PATHS[Kind.WHIP]}/{{id}}", session, patches),
             _resource(f"{calls}/{{id}}", {"PUT": self.put, **session}, patches),
             _resource(f"{calls}/{{id}}/hangup", {"POST": self.delete}),
             _resource(f"{calls}/{{id}}/stats", {"GET": self.stats}),
             _resource("/v1/client-config", {"GET": self.client_config}),
+            _resource(BUNDLE_PATH, {"GET": self.bundle}),
         ]
         if self.config.pages:
             table.append(Route("/{path:path}", self.page, methods=["GET"]))
@@ -143,6 +177,24 @@ class _Routes:
         call = self._signalling.calls.get(request.path_params["id"])
         return JSONResponse(start_report(call, asyncio.get_running_loop().time()))
 
+    async def bundle(self, request: Request) -> Response:
+        """Give out tickets for calls to come: each of them is worth one."""
+        await self._admit(request)
+        server = self._instant
+        if server is None:
+            raise Refusal(404, "not_instant", "this server begins sessions by signalling only")
+        try:
+            text = server.bundle(
+                policy=self._policy_of(request),
+                fallback=request.scope.get("root_path", "") + PATHS[Kind.REALTIME],
+            )
+        except InvalidState as error:
+            raise full(str(error), self.config.retry_after_s) from error
+        return Response(text, media_type="application/json")
+
+    def _policy_of(self, request: Request) -> int:
+        return 0 if self._policy is None else self._policy(request)
+
     async def client_config(self, request: Request) -> Response:
         """Tell our own page where to call, and how."""
         base = request.scope.get("root_path", "")
@@ -153,6 +205,7 @@ class _Routes:
                 "endpoints": {
                     "calls": base + PATHS[Kind.REALTIME],
                     "whip": base + PATHS[Kind.WHIP],
+                    "instant": None if self._instant is None else base + BUNDLE_PATH,
                 },
                 "events": {"label": EVENTS, "dcid": self.config.dcid},
                 "ice_servers": [{"urls": url} for url in servers],
@@ -198,16 +251,43 @@ class _Routes:
             if_match=request.headers.get("if-match"),
             base=request.scope.get("root_path", ""),
             client=request.client.host if request.client is not None else "",
+            attempt=_attempt(request.headers),
+            policy=self._policy_of(request),
             now=asyncio.get_running_loop().time(),
         )
 
     def _welcome(self, call: Call) -> None:
         self._reception.welcome(call, self._signalling.calls)
 
+    def _receive_arrival(self, arrival: Arrival) -> None:
+        """Introduce a call whose client is proven (T3): nobody has heard of it before."""
+        if self._prospects is not None:
+            prospect = self._prospects.meet(arrival)
+            call = self._signalling.meet(prospect, arrival.policy, arrival.events)
+            self._reception.receive_arrival(arrival.session, call.info)
+
+    def _forget(self, prospect: Prospect) -> None:
+        call = self._signalling.calls.of(prospect)
+        if call is not None:
+            self._signalling.calls.remove(call)
+
     async def close(self) -> None:
         """End every call and whatever answers it."""
         await self._signalling.close()
+        if self._prospects is not None:
+            self._prospects.close()
         await self._reception.close()
+
+
+def _attempt(headers: Mapping[str, str]) -> AttemptNames | None:
+    """Return what a request says of the attempt that its offer comes beside."""
+    ufrag, client_ufrag, proof = (
+        headers.get(f"Instant-{name}", "")[:_MAX_UFRAG]
+        for name in ("Ufrag", "Client-Ufrag", "Proof")
+    )
+    if not ufrag:
+        return None
+    return AttemptNames(ufrag=ufrag, client_ufrag=client_ufrag, proof=proof)
 
 
 def _resource(

@@ -1,6 +1,7 @@
 """Brings a new call and the application that answers it together, and sees the call out.
 
     Signalling ─ welcome ─▶ Reception ─▶ accept(session, info) ─ coroutine? ─▶ a task
+    InstantServer ─ receive_arrival ┘
     session.closed ───────▶ Reception ─▶ Calls.remove
 
 Called by `asgi`. What fails in the application ends its call and no other.
@@ -22,7 +23,8 @@ from warp.io import Channel, Session, UsageError
 Accept = Callable[[Session, CallInfo], Awaitable[None] | None]
 """Answers a call: a function that returns soon, or a coroutine that lives as long as it likes.
 
-It is entered before the client has our answer, so that what it sends first may leave at once.
+It is entered before the client has our answer, so that what it sends first may leave at once; with
+an `InstantServer`, when the client is proven.
 """
 _GRACE_S: Final = 0.5
 
@@ -50,6 +52,17 @@ class Reception:
             self._report("the application that answers calls failed", error)
             self._drop(session)
             raise Refusal(500, "internal_error", "the call could not be answered") from error
+        if inspect.isawaitable(answered):
+            self._start(self._attend(session, answered), self._tasks)
+
+    def receive_arrival(self, session: Session, info: CallInfo) -> None:
+        """Hand over a call whose client is proven; when that fails the call ends."""
+        try:
+            answered = self._accept(session, info)
+        except Exception as error:
+            self._report("the application that answers calls failed", error)
+            self._drop(session)
+            return
         if inspect.isawaitable(answered):
             self._start(self._attend(session, answered), self._tasks)
 

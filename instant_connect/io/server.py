@@ -17,22 +17,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from instant_connect.admission import AdmissionConfig, Admit
 from instant_connect.answers import Answer
 from instant_connect.config import EVENTS
 from instant_connect.decisions import Answered, Arrived, Forwarded
 from instant_connect.host import Host, HostConfig
+from instant_connect.io.arrival import Arrival, Greet, HeldContext
 from instant_connect.keyring import Keyring
 from instant_connect.profile import Terms, make_terms
 from instant_connect.router import Roster
 from instant_connect.sessions import InstantSession, Path
-from instant_connect.tiers import Tier
 from warp.contract import Flow
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidConfig, InvalidState
-from warp.io import Channel, Server, ServerConfig, Session, listen
+from warp.io import Server, ServerConfig, Session, listen
 from warp.io.credentials import key_log, wall_offset
 from warp.io.inbox import Inbox
 from warp.io.port import Driven, Port
@@ -42,55 +42,9 @@ from warp.sdp import parse_description
 from warp.trace import Trace
 
 _DRIFT_S: Final = 0.1
+_MAX_UNCLAIMED: Final = 1_024
 HandOn = Callable[[int, bytes, Flow, int], None]
 """Carries a datagram to another server of the cell: its number, the datagram, flow and hops."""
-
-
-class _Held(NamedTuple):
-    """What is held with an offer: the application's context, and its channel for events."""
-
-    dcid: int | None
-    context: object
-
-
-class Arrival:
-    """A call as it arrives: the session, and what is known of how it came."""
-
-    __slots__ = ("_instant", "events", "session")
-
-    def __init__(self, session: Session, instant: InstantSession, events: Channel | None) -> None:
-        self.session: Final = session
-        self.events: Final = events
-        """The channel for events, where its stream id was agreed on beforehand."""
-        self._instant = instant
-
-    @property
-    def path(self) -> Path:
-        """Which way it came; an offer may still come and make it `ATTACHED`."""
-        return self._instant.path
-
-    @property
-    def tier(self) -> Tier:
-        """How much is proven of the client."""
-        return self._instant.tier
-
-    @property
-    def policy(self) -> int:
-        """What the application agreed to when it issued the ticket, in its own numbers."""
-        return self._instant.policy
-
-    @property
-    def context(self) -> object:
-        """What the application attached to the client's offer, once that has come."""
-        held = self._instant.context
-        return held.context if isinstance(held, _Held) else None
-
-    def __repr__(self) -> str:
-        return f"<Arrival {self.path.value} {self.tier.name}>"
-
-
-Greet = Callable[[Arrival], None]
-"""Says something to whoever may be there: called at T1, for audio that is `non_personal`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +65,16 @@ class InstantConfig:
 class InstantServer(SessionOwner):
     """Made by `listen_instant`. Iterate over it for the calls that have reached T3."""
 
-    __slots__ = ("_arrivals", "_calls", "_greet", "_hand_on", "_handle", "_inner", "host")
+    __slots__ = (
+        "_accept",
+        "_arrivals",
+        "_calls",
+        "_greet",
+        "_hand_on",
+        "_handle",
+        "_inner",
+        "host",
+    )
 
     def __init__(
         self,
@@ -128,6 +91,7 @@ class InstantServer(SessionOwner):
         self._hand_on = hand_on
         self._calls: dict[InstantSession, Arrival] = {}
         self._arrivals: Inbox[Arrival] = Inbox()
+        self._accept: Callable[[Arrival], object] = self._queue
         self._handle: asyncio.TimerHandle | None = None
         inner.receive_unknown(self._receive_unknown)
 
@@ -144,16 +108,56 @@ class InstantServer(SessionOwner):
         """The UDP port."""
         return self._inner.port
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses that bundles and answers name, best first."""
+        return self._inner.addresses
+
+    @property
+    def hold_s(self) -> float:
+        """For how long an answer can be taken up, in seconds."""
+        return self.host.answers.hold_s
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether no new sessions are taken here."""
+        return self.host.answers.own not in self.host.entrance.roster.taking
+
     def __aiter__(self) -> Inbox[Arrival]:
-        """Iterate over the calls whose clients are proven, until the server is closed."""
+        """Iterate over the calls whose clients are proven, until the server is closed.
+
+        Calls that nobody asks for are ended once a thousand are waiting.
+        """
         return self._arrivals
 
-    def bundle(self, *, policy: int = 0, tickets: int | None = None) -> str:
+    def receive_arrivals(self, accept: Callable[[Arrival], object]) -> None:
+        """Call `accept` with each call whose client is proven, in place of the iteration."""
+        self._accept = accept
+
+    def set_greet(self, greet: Greet | None) -> None:
+        """Replace what is called at T1."""
+        self._greet = greet
+
+    def find(self, ufrag: str) -> Arrival | None:
+        """Return the session of a ufrag, proven or not, or None."""
+        instant = self.host.sessions.find(ufrag)
+        return None if instant is None else self._calls.get(instant)
+
+    def add_media_tick(self, tick: Callable[[float], None]) -> Callable[[], None]:
+        """Call `tick(now)` every 20 ms on the audio clock; returns how to stop it."""
+        return self._inner.add_media_tick(tick)
+
+    def bundle(self, *, policy: int = 0, tickets: int | None = None, fallback: str = "") -> str:
         """Return a bundle for one client, as JSON that nobody may store.
 
-        `policy` is the application's number for what the session is to be.
+        `policy` is the application's number for what the session is to be; `fallback` is where
+        offers go, unless the configuration says that. Raises `InvalidState` when no new sessions
+        are taken here.
         """
-        return self.host.bundle(self._now(), policy=policy, tickets=tickets).to_json()
+        if self.is_draining:
+            raise InvalidState("this server takes no new sessions: ask another")
+        bundle = self.host.bundle(self._now(), policy=policy, tickets=tickets)
+        return replace(bundle, fallback=bundle.fallback or fallback).to_json()
 
     def answer(
         self,
@@ -176,7 +180,7 @@ class InstantServer(SessionOwner):
         """
         now, answers = self._now(), self.host.answers
         description = parse_description(offer)
-        held = _Held(dcid, context)
+        held = HeldContext(dcid, context)
         if ufrag:
             answer = answers.attach(
                 description, ufrag, proof, now, policy=policy, context=held, hops=hops
@@ -185,6 +189,24 @@ class InstantServer(SessionOwner):
             answer = answers.answer(description, now, policy=policy, context=held)
         self._arm()
         return answer
+
+    def revise(self, ufrag: str, offer: str) -> Answer:
+        """Answer another offer of a client that has been answered and has not come yet.
+
+        Raises what `answer` raises, and `InvalidState` when its first answer has expired.
+        """
+        answer = self.host.answers.revise(ufrag, parse_description(offer), self._now())
+        self._arm()
+        return answer
+
+    def forget(self, ufrag: str) -> None:
+        """Let no session come of an answer any more: its client has hung up."""
+        self.host.entrance.forget(ufrag, self._now())
+
+    def drain(self) -> None:
+        """Take no new sessions; those there are go on, wherever their datagrams come from."""
+        roster, own = self.host.entrance.roster, self.host.answers.own
+        self.set_roster(roster._replace(draining=roster.draining | {own}))
 
     def rotate(self, keyring: Keyring) -> None:
         """Take another keyring; sessions live on whatever their tickets were sealed with."""
@@ -263,7 +285,7 @@ class InstantServer(SessionOwner):
             self.host.sessions.end(instant)
             return None
         held = instant.context
-        dcid = held.dcid if isinstance(held, _Held) else self.host.dcid
+        dcid = held.dcid if isinstance(held, HeldContext) else self.host.dcid
         if instant.path is not Path.SIGNALLED:
             dcid = self.host.dcid
         events = None
@@ -301,8 +323,19 @@ class InstantServer(SessionOwner):
         instant = self._find(session)
         if instant is not None and instant in self._calls:
             self.host.sessions.authenticated(instant, self._now())
-            self._arrivals.put(self._calls[instant])
+            self._accept(self._calls[instant])
             self._arm()
+
+    def _queue(self, arrival: Arrival) -> None:
+        if self._arrivals.unread < _MAX_UNCLAIMED:
+            self._arrivals.put(arrival)
+        else:
+            self._end(arrival)
+
+    def _end(self, arrival: Arrival) -> None:
+        session = arrival.session
+        session.peer.close(self._now())
+        session.driver.flush_soon(session)
 
     def release(self, session: Session) -> None:
         """Forget a session that has ended."""
@@ -343,8 +376,7 @@ class InstantServer(SessionOwner):
         for instant in self.host.overdue(now):
             arrival = self._calls.get(instant)
             if arrival is not None:
-                arrival.session.peer.close(now)
-                arrival.session.driver.flush(arrival.session)
+                self._end(arrival)
             else:
                 self.host.sessions.end(instant)
         self._arm()
