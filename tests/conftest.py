@@ -17,6 +17,8 @@ from hypothesis import HealthCheck, settings
 PEERS = {
     "aiortc": "pip install 'warp-rtc[peers]'",
     "wrtc": "pip install 'warp-rtc[peers]'",
+    "chromium": "apt-get install chromium",
+    "firefox-esr": "apt-get install firefox-esr",
 }
 
 settings.register_profile(
