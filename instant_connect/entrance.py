@@ -133,7 +133,11 @@ class Entrance:
         try:
             handed = self._handed.get(flow) if self._handed else None
             is_stun = classify(data) is Kind.STUN
-            if handed is not None and not is_stun and now - handed[1] < HANDED_IDLE_S:
+            if (
+                handed is not None
+                and now - handed[1] < HANDED_IDLE_S
+                and not (is_stun and self._is_routed(data))
+            ):
                 return self._hand_on(handed[0], flow, now)
             if not self._gate.passes(flow.remote[0], now):
                 raise Discard(InstantDiscard.FLOODED)
@@ -142,6 +146,14 @@ class Entrance:
             return self._receive_record(data, flow, now)
         except Discard as discard:
             return self._drop(discard, now)
+
+    def _is_routed(self, data: bytes) -> bool:
+        """Whether a check says by itself whose it is; of a session that has begun it need not."""
+        names = peek_username(data)
+        try:
+            return names is not None and bool(peek_ufrag_route(names[0], self.keyring))
+        except Discard:
+            return False
 
     def take_early(self, flow: Flow, now: float) -> list[bytes]:
         """Return records that came on a flow a moment before it was authenticated."""

@@ -26,10 +26,12 @@ from instant_connect.profile import Terms
 from instant_connect.replay import ReplayTable
 from instant_connect.sessions import InstantSession, Sessions
 from instant_connect.ticket import Grant, Route, seal_ticket
+from instant_connect.ufrag import routed_credentials
 from instant_connect.waiting import WaitingRoom
 from warp.contract import Flow
 from warp.entropy import Entropy
 from warp.errors import InvalidConfig
+from warp.ice import IceCredentials
 from warp.peer import PeerConfig
 from warp.timers import earliest
 from warp.trace import Trace
@@ -82,7 +84,14 @@ class Host:
         self._config = config
         self._entropy = entropy
         self.sessions = Sessions(
-            Materialiser(peer, terms, entropy, trace=trace, keylog=keylog),
+            Materialiser(
+                peer,
+                terms,
+                entropy,
+                trace=trace,
+                keylog=keylog,
+                draw_credentials=self.draw_credentials,
+            ),
             limits,
             Admission(limits, admit),
             HeldOffers(limits.max_held_offers, limits.hold_s),
@@ -110,6 +119,15 @@ class Host:
     def dcid(self) -> int:
         """Stream id of the channel that instant sessions have agreed on."""
         return self._config.dcid
+
+    def draw_credentials(self) -> IceCredentials:
+        """Return ICE credentials that every server of the cell knows to lead to this one.
+
+        For sessions that begin otherwise than by a ticket, and for ICE restarts.
+        """
+        config, keyring = self._config, self.entrance.keyring
+        route = Route(keyring.cell, config.server, config.region)
+        return routed_credentials(keyring.current, route, self._entropy)
 
     def set_config(self, peer: PeerConfig) -> None:
         """Make sessions from now on with another configuration (the wall clock was set)."""

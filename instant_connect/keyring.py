@@ -6,8 +6,9 @@
 
 All servers of a cell have the same text (`Keyring.to_text`), and nothing else in common. A ticket
 opens under the present epoch, the one before, and the one to come, which is handed out to every
-server before anybody seals with it. Sessions outlive their epoch: they hold what was derived.
-Key ids have four bits; of sixteen epochs in a row no two that could meet share one.
+server before anybody seals with it. Sessions outlive their epoch: they hold what was derived, and
+of epochs that are over the route keys are kept, so that a session which moves is still found.
+Key ids have four bits; of sixteen epochs in a row no two share one.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class Epoch:
 class Keyring:
     """The epochs that a cell accepts. Never changes: `stage` and `rotate` return another."""
 
-    __slots__ = ("_by_id", "cell", "current", "previous", "upcoming")
+    __slots__ = ("_by_id", "_retired", "_routes", "cell", "current", "previous", "upcoming")
 
     def __init__(
         self,
@@ -88,14 +89,24 @@ class Keyring:
         current: Epoch,
         previous: Epoch | None = None,
         upcoming: Epoch | None = None,
+        retired: Mapping[int, bytes] | None = None,
     ) -> None:
-        """Raises `InvalidConfig` when two epochs share a key id."""
+        """`retired` are route keys of epochs that are over, by key id.
+
+        Raises `InvalidConfig` when two epochs share a key id.
+        """
         if not 0 <= cell < 0x10000:
             raise InvalidConfig(f"a cell is a number of 16 bits, not {cell}")
         epochs = [epoch for epoch in (current, previous, upcoming) if epoch is not None]
         self._by_id: Final = {epoch.key_id: epoch for epoch in epochs}
         if len(self._by_id) != len(epochs):
             raise InvalidConfig("two epochs of a keyring have the same key id")
+        over = {k: key for k, key in (retired or {}).items() if k not in self._by_id}
+        self._retired: Final = over
+        self._routes: Final[dict[int, RouteKey | Epoch]] = {
+            **{key_id: RouteKey(key) for key_id, key in over.items()},
+            **self._by_id,
+        }
         self.cell: Final = cell
         self.current: Final = current
         self.previous: Final = previous
@@ -110,6 +121,10 @@ class Keyring:
         """Return the epoch of a key id, or None."""
         return self._by_id.get(key_id)
 
+    def find_route(self, key_id: int) -> RouteKey | Epoch | None:
+        """Return what reads the routes of a key id, also of an epoch that is over, or None."""
+        return self._routes.get(key_id)
+
     def next_key_id(self) -> int:
         """Return the id for the epoch after the newest one."""
         newest = self.upcoming or self.current
@@ -117,7 +132,7 @@ class Keyring:
 
     def stage(self, epoch: Epoch) -> Keyring:
         """Return the keyring that accepts one epoch more, and does not seal with it yet."""
-        return Keyring(self.cell, self.current, self.previous, epoch)
+        return Keyring(self.cell, self.current, self.previous, epoch, self._retired)
 
     def rotate(self, epoch: Epoch | None = None) -> Keyring:
         """Return the keyring that seals with the epoch to come, or with the one given.
@@ -128,13 +143,15 @@ class Keyring:
         if following is None:
             raise InvalidConfig("there is no epoch to come: stage one, or give one")
         upcoming = None if following is self.upcoming else self.upcoming
-        return Keyring(self.cell, following, self.current, upcoming)
+        retired = dict(self._retired)
+        if self.previous is not None:
+            retired[self.previous.key_id] = self.previous.route_key
+        return Keyring(self.cell, following, self.current, upcoming, retired)
 
     def relay_keys(self) -> RelayKeys:
         """Return what a relay may have of this keyring."""
-        return RelayKeys(
-            self.cell, {key_id: epoch.route_key for key_id, epoch in self._by_id.items()}
-        )
+        present = {key_id: epoch.route_key for key_id, epoch in self._by_id.items()}
+        return RelayKeys(self.cell, {**self._retired, **present})
 
     def to_text(self) -> str:
         """Return the keyring as JSON text: every secret of the cell. Keep it as one keeps those."""
@@ -143,6 +160,8 @@ class Keyring:
             epoch: Epoch | None = getattr(self, name)
             if epoch is not None:
                 value[name] = epoch.to_json()
+        if self._retired:
+            value["retired"] = _route_texts(self._retired)
         return json.dumps(value, indent=1) + "\n"
 
     def __repr__(self) -> str:
@@ -171,14 +190,14 @@ class RelayKeys:
         self._keys: Final = dict(keys)
         self._by_id: Final = {key_id: RouteKey(key) for key_id, key in keys.items()}
 
-    def find(self, key_id: int) -> RouteKey | None:
+    def find_route(self, key_id: int) -> RouteKey | None:
         """Return the key of an id, or None."""
         return self._by_id.get(key_id)
 
     def to_text(self) -> str:
         """Return the keys as JSON text."""
-        keys = {str(key_id): b64encode(key).decode("ascii") for key_id, key in self._keys.items()}
-        return json.dumps({"v": _FORMAT, "cell": self.cell, "route_keys": keys}, indent=1) + "\n"
+        value = {"v": _FORMAT, "cell": self.cell, "route_keys": _route_texts(self._keys)}
+        return json.dumps(value, indent=1) + "\n"
 
     def __repr__(self) -> str:
         return f"<RelayKeys cell={self.cell} epochs={sorted(self._by_id)}>"
@@ -187,15 +206,27 @@ class RelayKeys:
 def parse_relay_keys(text: str) -> RelayKeys:
     """Read what `RelayKeys.to_text` wrote. Raises `InvalidConfig`, which names no secret."""
     value, cell = _parse_object(text)
-    listed = value.get("route_keys")
-    if not isinstance(listed, dict) or not listed:
-        raise InvalidConfig('relay keys need an object "route_keys" of key ids and keys')
+    keys = _parse_routes(value.get("route_keys"), "route_keys")
+    if not keys:
+        raise InvalidConfig('relay keys need at least one key in "route_keys"')
+    return RelayKeys(cell, keys)
+
+
+def _route_texts(keys: Mapping[int, bytes]) -> dict[str, str]:
+    return {str(key_id): b64encode(key).decode("ascii") for key_id, key in keys.items()}
+
+
+def _parse_routes(listed: object, member: str) -> dict[int, bytes]:
+    if not isinstance(listed, dict):
+        raise InvalidConfig(f"{member} is an object of key ids and keys")
     keys = {}
     for name, key in listed.items():
         if not (name.isascii() and name.isdecimal() and len(name) <= 2 and int(name) < KEY_IDS):
-            raise InvalidConfig(f"a key id is 0..{KEY_IDS - 1}")
-        keys[int(name)] = _parse_base64(key, f"route_keys.{name}")
-    return RelayKeys(cell, keys)
+            raise InvalidConfig(f"{member}: a key id is 0..{KEY_IDS - 1}")
+        keys[int(name)] = _parse_base64(key, f"{member}.{name}")
+        if len(keys[int(name)]) != 16:
+            raise InvalidConfig(f"{member}: a route key has 16 bytes")
+    return keys
 
 
 def _parse_object(text: str) -> tuple[dict[str, Any], int]:
@@ -224,7 +255,8 @@ def parse_keyring(text: str) -> Keyring:
     epochs = {name: _parse_epoch(value[name], name) for name in _NAMES if name in value}
     if "current" not in epochs:
         raise InvalidConfig('a keyring needs its "current" epoch')
-    return Keyring(cell, **epochs)
+    retired = _parse_routes(value["retired"], "retired") if "retired" in value else None
+    return Keyring(cell, retired=retired, **epochs)
 
 
 def _parse_epoch(value: object, name: str) -> Epoch:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from instant_connect.profile import Terms, compose_answer, stand_in_offer
 from instant_connect.ufrag import Opened, server_sctp
 from warp.entropy import Entropy
+from warp.ice import IceCredentials
 from warp.peer import AgreedDescriptions, PeerConfig, PeerConnection, agree
 from warp.trace import Trace
 
@@ -23,7 +24,7 @@ from warp.trace import Trace
 class Materialiser:
     """What the sessions of one server have in common. `config` may be replaced."""
 
-    __slots__ = ("_entropy", "_keylog", "_trace", "config", "terms")
+    __slots__ = ("_draw_credentials", "_entropy", "_keylog", "_trace", "config", "terms")
 
     def __init__(
         self,
@@ -33,7 +34,10 @@ class Materialiser:
         *,
         trace: Trace | None = None,
         keylog: Callable[[str], object] | None = None,
+        draw_credentials: Callable[[], IceCredentials] | None = None,
     ) -> None:
+        """`draw_credentials` makes those of ICE restarts."""
+        self._draw_credentials = draw_credentials
         self.set_config(config)
         self.terms = terms
         self._entropy = entropy
@@ -65,6 +69,7 @@ class Materialiser:
             trace=self._trace,
             keylog=self._keylog,
             agreed=agreed,
+            draw_credentials=self._draw_credentials,
         )
         for candidate in self.terms.candidates:
             peer.add_local_candidate(candidate, now)

@@ -75,18 +75,26 @@ class Ticket(NamedTuple):
         return f"<Ticket cell={self.route.cell} hint={self.route.hint} policy={self.grant.policy}>"
 
 
+def seal_route(epoch: Epoch, route: Route, entropy: Entropy) -> bytes:
+    """Return the first 17 bytes of a ticket: they lead to a server, and grant nothing."""
+    try:
+        plain = _ROUTE.pack(*route, entropy.random_bytes(10))
+    except struct.error as error:
+        raise InvalidConfig(f"a number does not fit its field of a route: {error}") from None
+    return bytes((VERSION << 4 | epoch.key_id,)) + epoch.route.encrypt(plain)
+
+
 def seal_ticket(epoch: Epoch, route: Route, grant: Grant, entropy: Entropy) -> bytes:
     """Return the 63 bytes of a new ticket. Raises `InvalidConfig` for numbers that do not fit."""
+    head = seal_route(epoch, route, entropy)
+    nonce = entropy.random_bytes(12)
     try:
-        plain_route = _ROUTE.pack(*route, entropy.random_bytes(10))
-        nonce = entropy.random_bytes(12)
         expiry, policy, max_uses, flags = grant
         plain = _SEALED.pack(expiry, entropy.random_bytes(8), policy, max_uses, flags)
     except struct.error as error:
         raise InvalidConfig(f"a number does not fit its field of a ticket: {error}") from None
     if not max_uses:
         raise InvalidConfig("max_uses is 1..255: a ticket of no use is never issued")
-    head = bytes((VERSION << 4 | epoch.key_id,)) + epoch.route.encrypt(plain_route)
     return head + nonce + epoch.aead.seal(nonce, plain, head)
 
 
@@ -97,8 +105,8 @@ class RouteReader(Protocol):
     def cell(self) -> int:
         """The cell whose routes they read."""
 
-    def find(self, key_id: int) -> RouteKey | Epoch | None:
-        """Return the key of an id, or None."""
+    def find_route(self, key_id: int) -> RouteKey | Epoch | None:
+        """Return what reads the routes of a key id, or None."""
 
 
 def peek_route(raw: bytes, keys: RouteReader) -> Route:
@@ -108,7 +116,7 @@ def peek_route(raw: bytes, keys: RouteReader) -> Route:
     """
     if raw[0] >> 4 != VERSION:
         raise Discard(InstantDiscard.VERSION)
-    key = keys.find(raw[0] & 15)
+    key = keys.find_route(raw[0] & 15)
     if key is None:
         raise Discard(InstantDiscard.KEY_ID)
     return Route(*_ROUTE.unpack(key.route.decrypt(raw[1:_AAD]))[:4])
@@ -122,7 +130,9 @@ def open_ticket(raw: bytes, keyring: Keyring, wall_s: float) -> Ticket:
     """
     route = peek_route(raw, keyring)
     epoch = keyring.find(raw[0] & 15)
-    if epoch is None or route.cell != keyring.cell:
+    if epoch is None:
+        raise Discard(InstantDiscard.KEY_ID)
+    if route.cell != keyring.cell:
         raise Discard(InstantDiscard.OTHER_CELL)
     try:
         plain = epoch.aead.open(raw[_AAD:_NONCE], raw[_NONCE:TICKET_BYTES], raw[:_AAD])

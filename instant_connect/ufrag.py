@@ -15,7 +15,7 @@ from base64 import b64encode
 from typing import Final, NamedTuple
 
 from instant_connect.attempt import FIXED_BYTES, Attempt, decode_attempt, encode_attempt
-from instant_connect.keyring import Keyring
+from instant_connect.keyring import Epoch, Keyring
 from instant_connect.reasons import InstantDiscard
 from instant_connect.ticket import (
     TICKET_BYTES,
@@ -24,14 +24,18 @@ from instant_connect.ticket import (
     Ticket,
     open_ticket,
     peek_route,
+    seal_route,
 )
 from warp.crypto import HmacSha256
+from warp.entropy import Entropy, random_text
 from warp.errors import Discard, InvalidConfig
+from warp.ice import IceCredentials
 
 MIN_CHARACTERS: Final = 140
 MAX_CHARACTERS: Final = 220
 MIN_ROUTED_CHARACTERS: Final = 24
 """So many hold the route; what is shorter names a session of the ordinary kind, or nothing."""
+PASSWORD_CHARACTERS: Final = 32
 _PADS: Final = ("", None, "==", "=")
 
 
@@ -102,6 +106,17 @@ def peek_ufrag_route(text: str, keys: RouteReader) -> tuple[Route, bytes]:
     if route.cell != keys.cell:
         raise Discard(InstantDiscard.OTHER_CELL)
     return route, raw[1:17]
+
+
+def routed_credentials(epoch: Epoch, route: Route, entropy: Entropy) -> IceCredentials:
+    """Return credentials that lead to a server and grant nothing, for sessions that have begun.
+
+    A restart (RFC 8445 section 9) takes new credentials; those too have to be found by whichever
+    server of the cell a check reaches.
+    """
+    head = seal_route(epoch, route, entropy) + entropy.random_bytes(1)
+    ufrag = b64encode(head).decode("ascii")
+    return IceCredentials(ufrag, random_text(entropy, PASSWORD_CHARACTERS))
 
 
 def server_sctp(password: str, ufrag: str) -> tuple[int, int]:

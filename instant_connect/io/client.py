@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from instant_connect.answers import Status
@@ -45,7 +46,7 @@ class _NotTaken(Exception):
 class InstantClient:
     """Places calls to one server. The certificate is kept, so that tickets are for us alone."""
 
-    __slots__ = ("_client", "_entropy", "_post", "_tasks", "certificate", "wallet")
+    __slots__ = ("_client", "_config", "_entropy", "_post", "_tasks", "certificate", "wallet")
 
     def __init__(
         self,
@@ -64,8 +65,9 @@ class InstantClient:
         """Who we are; to be kept with the wallet (`Wallet.to_text`)."""
         self.wallet = wallet or Wallet()
         """Tickets for later calls."""
+        self._config = config or ClientConfig()
         self._client = Client(
-            config, certificate=self.certificate, entropy=self._entropy, trace=trace
+            self._config, certificate=self.certificate, entropy=self._entropy, trace=trace
         )
 
     async def connect(self, timeout_s: float = 30.0) -> Session:
@@ -119,7 +121,11 @@ class InstantClient:
             made.append(compose_call(*kept, offer, self.certificate, self._entropy))
             return made[0].answer
 
-        return await self._client.connect(compose), made[0]
+        # what was learnt of the way says when a first datagram is overdue
+        config = self._config
+        if self.wallet.rtt_s is not None:
+            config = replace(config, rtt_hint_s=round(self.wallet.rtt_s, 3) or None)
+        return await self._client.connect(compose, config=config), made[0]
 
     async def _signalled(
         self, race: Race, first: Session | None, call: InstantCall | None, timeout_s: float

@@ -62,6 +62,7 @@ class Start:
     loss: float = 0.0
     seed: int = 1
     connect_timeout_s: float = 30.0
+    rtt_hint_s: float | None = None
     up_rules: tuple[Rule, ...] = ()
     down_rules: tuple[Rule, ...] = ()
 
@@ -83,6 +84,7 @@ class Start:
             early_data=self.early_data and server,
             simultaneous_open=self.simultaneous_open,
             connect_timeout_s=self.connect_timeout_s,
+            rtt_hint_s=None if server else self.rtt_hint_s,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from instant_connect.reasons import InstantDiscard
 from instant_connect.sessions import Path
 from instant_connect.ticket import CLOCK_SKEW_S
 from tests.scenarios.instant import Caller, Stage, epoch
+from tests.scenarios.start import WARP
 from tests.sim.network import LinkConfig, drop
 from warp.datachannel import ChannelOpened
 from warp.peer import AudioReceived
@@ -227,3 +229,16 @@ def test_a_client_that_gives_up_in_the_middle_leaves_nothing() -> None:
     assert (stats["sessions"], stats["half_open"], stats["waiting"]) == (0, 0, 0)
     assert stage.server.billed == []
     assert caller.at(AudioReceived) is not None  # a greeting that was nobody's in particular
+
+
+def test_a_path_that_is_known_makes_up_for_a_loss_sooner() -> None:
+    """An earlier call has told how long an answer takes: what is later is lost."""
+    opened = []
+    for rtt_hint_s in (None, 0.02):
+        stage = Stage(start=replace(WARP, rtt_s=0.02, rtt_hint_s=rtt_hint_s))
+        stage.sim.network.link("client", "server").rules.append(drop(0))
+        caller = stage.call()
+        assert up(stage, caller)
+        at = caller.node.named(ChannelOpened)[0][0] - caller.began
+        opened.append(round(at, 4))
+    assert opened == [0.07, 0.045]

@@ -89,6 +89,7 @@ class ClientConfig:
     stun_servers: tuple[str, ...] = ()  # "[stun:]host[:port]" (RFC 7064)
     # "turn[s]:user:password@host[:port][?transport=tcp]"
     turn_servers: tuple[str, ...] = field(default=(), repr=False)
+    rtt_hint_s: float | None = None  # round-trip time of an earlier call to the same server
     gather_timeout_s: float = 5.0  # then servers that have not answered are given up
     max_message_size: int = 262_144  # bytes of one message that we take (RFC 8841 section 6)
     connect_timeout_s: float = 30.0
@@ -106,7 +107,12 @@ class ClientConfig:
     def peer(self, *, wall_offset_s: float = 0.0) -> PeerConfig:
         """Return the configuration of each of its connections."""
         return _peer_config(
-            self, lite=False, passive=True, early_data=False, wall_offset_s=wall_offset_s
+            self,
+            lite=False,
+            passive=True,
+            early_data=False,
+            wall_offset_s=wall_offset_s,
+            rtt_hint_s=self.rtt_hint_s,
         )
 
     def gathering(self) -> GatherConfig:
@@ -138,6 +144,7 @@ def _peer_config(
     passive: bool,
     early_data: bool,
     wall_offset_s: float,
+    rtt_hint_s: float | None = None,
 ) -> PeerConfig:
     options = config.warp
     return PeerConfig(
@@ -153,5 +160,6 @@ def _peer_config(
         data=config.data,
         max_message_size=config.max_message_size,
         connect_timeout_s=config.connect_timeout_s,
+        rtt_hint_s=rtt_hint_s,
         wall_offset_s=wall_offset_s,
     )

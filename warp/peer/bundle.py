@@ -19,7 +19,7 @@ from warp.crypto import Certificate
 from warp.dtls import DtlsRole
 from warp.entropy import Entropy, random_u64
 from warp.errors import InvalidConfig, InvalidState, PeerIncompatible, WarpError
-from warp.ice import Candidate, IceAgent, IceConfig, IceCredentials, IceRole, parse_candidate
+from warp.ice import Candidate, IceAgent, IceCredentials, IceRole, parse_candidate
 from warp.peer.agreed import AgreedDescriptions
 from warp.peer.config import DTLS_MTU, PeerConfig
 from warp.peer.data import DataTransport
@@ -45,7 +45,6 @@ from warp.trace import Trace
 MAX_UFRAGS = 4
 SPED_CONFIG = SpedConfig()
 _SPED_OPTIONS = frozenset(SPED_OPTIONS)
-ICE_FULL, ICE_LITE = IceConfig(), IceConfig(lite=True)
 # RTP header, header extensions, SRTP tag
 MEDIA_OVERHEAD = 12 + 20 + 16
 INIT_BYTES = 120  # an INIT with our parameters, in its packet and its record, and some room
@@ -58,6 +57,7 @@ class Bundle:
         "_candidates",
         "_certificate",
         "_config",
+        "_draw_credentials",
         "_entropy",
         "_keylog",
         "_next_credentials",
@@ -80,12 +80,14 @@ class Bundle:
         keylog: Callable[[str], object] | None,
         credentials: IceCredentials | None,
         agreed: AgreedDescriptions | None = None,
+        draw_credentials: Callable[[], IceCredentials] | None = None,
     ) -> None:
         self._config = config
         self._certificate = certificate
         self._entropy = entropy
         self._trace = trace
         self._keylog = keylog
+        self._draw_credentials = draw_credentials
         self._candidates: list[Candidate] = []
         self._next_credentials: IceCredentials | None = None
         if agreed is None:
@@ -132,7 +134,7 @@ class Bundle:
     def create_offer(self, now: float, *, ice_restart: bool) -> str:
         """Return an offer of what the configuration asks for."""
         if ice_restart and not self.signaling.initial:
-            self._next_credentials = IceCredentials.generate(self._entropy)
+            self._next_credentials = self._fresh_credentials()
         self._make_transport(IceRole.CONTROLLED if self._config.lite else IceRole.CONTROLLING)
         return self.signaling.create_offer(self._describe())
 
@@ -143,7 +145,7 @@ class Bundle:
         if offer is not None and agreed is not None and self._next_credentials is None:
             first = next((m for m in offer.media if not m.rejected and m.transport.ufrag), None)
             if first is not None and first.transport.ufrag != agreed.transport.ufrag:
-                self._next_credentials = IceCredentials.generate(self._entropy)
+                self._next_credentials = self._fresh_credentials()
         return self.signaling.create_answer(self._describe())
 
     def set_local(self, kind: str, text: str, now: float) -> bool:
@@ -173,8 +175,7 @@ class Bundle:
         self._apply(agreed.negotiated, None, now)
 
     def amend_remote(self, offer: SessionDescription, now: float) -> bool:
-        """Replace the stand-in for the peer's offer by the offer; False, and nothing changes, if
-        it is another."""
+        """Put the peer's offer in place of its stand-in; False, and no change, if it is another."""
         transport = self.transport
         if transport is None or offer.ice_lite or not self.signaling.amend_remote(offer):
             return False
@@ -189,6 +190,10 @@ class Bundle:
         """Withdraw the pending offer."""
         self._next_credentials = None
         self.signaling.rollback()
+
+    def _fresh_credentials(self) -> IceCredentials:
+        draw = self._draw_credentials
+        return IceCredentials.generate(self._entropy) if draw is None else draw()
 
     def _describe(self) -> LocalDescriptionState:
         return describe(
@@ -220,7 +225,7 @@ class Bundle:
         piggyback = Piggyback(SPED_CONFIG, self._trace)
         rider = DtlsRider(piggyback, enabled=self._config.sped)
         ice = IceAgent(
-            ICE_LITE if self._config.lite else ICE_FULL,
+            self._config.ice(),
             role=role,
             local=self.credentials,
             entropy=self._entropy,

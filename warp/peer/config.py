@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from warp.crypto import NamedGroup
 from warp.dtls import DtlsConfig, DtlsVersion
 from warp.errors import InvalidConfig
+from warp.ice import IceConfig
 from warp.sctp import SctpConfig
 
 DTLS_MTU = 1200  # UDP payload, as Chromium
@@ -17,6 +18,7 @@ SCTP_MTU = 1160  # what a record of either version carries within that (37 bytes
 MIN_HELLO_IN_CHECK = 300
 MIN_HELLO_TO_LITE = 400
 MAX_DTLS_RTO_S = 3.0  # a call cannot wait longer; a path that is dead is consent's business
+MIN_CHECK_INTERVAL_S = 0.02  # RFC 8445 section 14.2 allows 5 ms
 SPED_MTU = 900  # what fits a check (draft-hancke-webrtc-sped-00 section 6)
 _CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1, NamedGroup.SECP384R1)
 _SHARED_AT_ONCE = (NamedGroup.X25519MLKEM768, NamedGroup.X25519)  # as browsers do
@@ -40,6 +42,7 @@ class PeerConfig:
     zero_checksum: bool = True  # RFC 9653: DTLS has already checked every byte
     max_message_size: int = 262_144  # bytes of one message that we take (RFC 8841 section 6)
     wall_offset_s: float = 0.0  # wall time minus monotonic time, for RTCP sender reports
+    rtt_hint_s: float | None = None  # round-trip time of an earlier call on this path
     connect_timeout_s: float = 30.0  # from the first description to an authenticated peer
 
     def __post_init__(self) -> None:
@@ -49,6 +52,8 @@ class PeerConfig:
             raise InvalidConfig(f"sctp_port must be in 1..65535, not {self.sctp_port}")
         if not 0 < self.connect_timeout_s < float("inf"):
             raise InvalidConfig("connect_timeout_s must be above 0, and finite")
+        if self.rtt_hint_s is not None and not 0 < self.rtt_hint_s < float("inf"):
+            raise InvalidConfig("rtt_hint_s is above 0, or None")
         if not 0 <= self.max_message_size <= 0xFFFFFFFF:
             raise InvalidConfig("max_message_size is 0 (any) to 4294967295 bytes")
         if not self.versions or not set(self.versions) <= set(DtlsVersion):
@@ -67,6 +72,14 @@ class PeerConfig:
         """
         min_hello = MIN_HELLO_TO_LITE if remote_is_lite else 0
         return _dtls_config(self, media, active, MIN_HELLO_IN_CHECK if sped else min_hello)
+
+    def ice(self) -> IceConfig:
+        """Return the configuration of the ICE agent.
+
+        Where the path is known from an earlier call, a first check that is lost is repeated once
+        its answer is overdue, which on a short path is sooner than the usual pace.
+        """
+        return _ice_config(self.lite, self.rtt_hint_s)
 
     def sctp(self) -> SctpConfig:
         """Return the configuration of the SCTP association."""
@@ -93,6 +106,15 @@ def _dtls_config(config: PeerConfig, media: bool, active: bool, min_hello: int) 
         min_hello=0 if responds else min_hello,
         max_rto_s=MAX_DTLS_RTO_S,
     )
+
+
+@lru_cache(maxsize=32)
+def _ice_config(lite: bool, rtt_hint_s: float | None) -> IceConfig:
+    usual = IceConfig(lite=lite)
+    if rtt_hint_s is None:
+        return usual
+    overdue = max(MIN_CHECK_INTERVAL_S, 1.25 * rtt_hint_s)
+    return replace(usual, check_interval_s=min(usual.check_interval_s, overdue))
 
 
 @lru_cache(maxsize=32)

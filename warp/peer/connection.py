@@ -63,11 +63,17 @@ class PeerConnection:
         keylog: Callable[[str], object] | None = None,
         credentials: ice.IceCredentials | None = None,
         agreed: AgreedDescriptions | None = None,
+        draw_credentials: Callable[[], ice.IceCredentials] | None = None,
     ) -> None:
-        """With `agreed`, `accept_agreed` begins what was agreed on; credentials come with it."""
+        """With `agreed`, `accept_agreed` begins what was agreed on; credentials come with it.
+
+        `draw_credentials` makes those of ICE restarts, where a ufrag has to say whose it is.
+        """
         self._config = config
         self._trace = trace
-        self._bundle = Bundle(config, certificate, entropy, trace, keylog, credentials, agreed)
+        self._bundle = Bundle(
+            config, certificate, entropy, trace, keylog, credentials, agreed, draw_credentials
+        )
         self._events: list[Event] = []
         self._deadline: float | None = None
         self._received = [0, 0]

@@ -392,6 +392,24 @@ def test_an_address_that_comes_with_another_ticket_is_not_handed_on_any_more() -
     assert isinstance(host.receive_unknown(HELLO, flow(), NOW), Arrived)
 
 
+def test_a_restarted_session_of_another_server_is_found_there() -> None:
+    """By its flow, and by its new ufrag when it comes from elsewhere."""
+    here, there = make_host(), make_host(config=HostConfig(server=3))
+    here.entrance.roster = there.entrance.roster = Roster.of(0, 3)
+    knocker = Knocker(route=Route(CELL, 3))
+    assert here.receive_unknown(knocker.check(), flow(), NOW) == Forwarded(3)
+    short = Knocker().check(ufrag="8charact")
+    assert here.receive_unknown(short, flow(), NOW) == Forwarded(3)
+    assert reason(here, short, number=1) is InstantDiscard.UFRAG_LENGTH
+    routed = Knocker().check(ufrag=there.draw_credentials().ufrag)
+    assert here.receive_unknown(routed, flow(2), NOW) == Forwarded(3)
+    assert reason(there, routed) is InstantDiscard.UFRAG_LENGTH  # no session of theirs has it
+    # an epoch that is over leads home all the same
+    ring = RING.rotate(Epoch(3, b"n" * 32, CERTIFICATE)).rotate(Epoch(4, b"o" * 32, CERTIFICATE))
+    here.entrance.keyring = ring
+    assert here.receive_unknown(knocker.check(), flow(3), NOW) == Forwarded(3)
+
+
 def test_what_was_handed_on_is_taken() -> None:
     host, knocker = make_host(config=HostConfig(server=3)), Knocker(route=Route(CELL, 3))
     host.entrance.roster = Roster.of(0, 3)

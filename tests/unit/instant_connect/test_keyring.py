@@ -60,6 +60,24 @@ def test_rotation_keeps_what_is_staged_beyond_it() -> None:
     assert [e.key_id for e in (ring.current, ring.previous, ring.upcoming) if e] == [1, 0, 2]
 
 
+def test_the_routes_of_epochs_that_are_over_are_still_read() -> None:
+    """A session that moves has to be found, however old its ticket."""
+    ring = Keyring(1, epoch(0))
+    raw = sealed(ring)
+    for number in (*range(1, 15),):
+        ring = ring.rotate(epoch(number))
+    assert not opens(raw, ring)
+    for keys in (ring, parse_keyring(ring.to_text()), ring.relay_keys()):
+        assert peek_route(raw, keys) == Route(1)
+    # until its key id comes round again
+    ring = ring.rotate(epoch(15)).rotate(Epoch(0, b"another" + bytes(25), CERTIFICATE))
+    try:
+        assert peek_route(raw, ring) != Route(1)
+    except Discard as discard:
+        assert discard.reason is InstantDiscard.KEY_ID
+    assert parse_keyring(ring.to_text()).to_text() == ring.to_text()
+
+
 def test_key_ids_go_round() -> None:
     ring = Keyring(1, epoch(15))
     assert ring.next_key_id() == 0
@@ -142,6 +160,9 @@ def damage(change: dict[str, Any]) -> str:
         (damage({"current.master": "AAAA"}), "32 bytes, not 3"),
         (damage({"current.private_key": "-----BEGIN"}), "PEM"),
         (damage({"current.certificate": None}), "PEM"),
+        (damage({"retired": []}), "retired is an object"),
+        (damage({"retired": {"5": "AAAA"}}), "16 bytes"),
+        (damage({"retired": {"99": "AAAA"}}), "key id"),
     ],
 )
 def test_a_text_that_is_no_keyring_is_refused_by_name(text: str, names: str) -> None:

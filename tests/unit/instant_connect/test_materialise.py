@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import pytest
 
+from instant_connect.decisions import Arrived
+from instant_connect.host import HostConfig
 from instant_connect.materialise import Materialiser
 from instant_connect.profile import Terms, make_terms
-from instant_connect.ufrag import Opened, open_ufrag, server_sctp
-from tests.unit.instant_connect.door import LOCAL, RING, WALL, Knocker, flow
+from instant_connect.ticket import Route
+from instant_connect.ufrag import Opened, open_ufrag, peek_ufrag_route, server_sctp
+from tests.unit.instant_connect.door import (
+    CELL,
+    LOCAL,
+    NOW,
+    RING,
+    SPED_HELLO,
+    WALL,
+    Knocker,
+    flow,
+    make_host,
+)
 from warp.entropy import SeededEntropy
 from warp.ice import IceCredentials
 from warp.peer import ConnectionState, PeerConfig, PeerConnection
@@ -71,6 +84,18 @@ def test_its_init_is_the_one_that_the_client_computes() -> None:
     assert (theirs.initiate_tag, theirs.initial_tsn) == (5, 6)
     assert agreed.credentials == IceCredentials(knocker.ufrag, knocker.password)
     assert agreed.negotiated.transport.pwd == ""
+
+
+def test_its_restarts_take_credentials_that_lead_home() -> None:
+    host, knocker = make_host(config=HostConfig(server=7)), Knocker()
+    decision = host.receive_unknown(knocker.check(SPED_HELLO), flow(), NOW)
+    assert isinstance(decision, Arrived)
+    peer = decision.session.peer
+    text = peer.remote_description.replace("a=ice-ufrag:abcd", "a=ice-ufrag:fresh")
+    peer.set_remote_description("offer", text.replace("a=ice-pwd:-", "a=ice-pwd:x"), NOW)
+    peer.set_local_description("answer", peer.create_answer(NOW), NOW)
+    assert len(peer.local_ufrags) == 2
+    assert peek_ufrag_route(peer.local_ufrag, RING)[0] == Route(CELL, 7)
 
 
 def test_a_full_agent_in_the_configuration_is_made_lite() -> None:

@@ -110,7 +110,7 @@ def test_numbers_that_do_not_fit_are_refused_when_sealing(grant: Grant, route: R
 def test_a_relay_reads_the_route_and_nothing_else() -> None:
     relay = KEYRING.relay_keys()
     assert peek_route(ticket()[:17], relay) == Route(CELL, 3)
-    assert not any(hasattr(relay.find(5), name) for name in ("aead", "password", "_master"))
+    assert not any(hasattr(relay.find_route(5), name) for name in ("aead", "password", "_master"))
     with pytest.raises(Discard, match=InstantDiscard.KEY_ID.value):
         peek_route(bytes([0x14]) + bytes(16), relay)
     with pytest.raises(Discard, match=InstantDiscard.VERSION.value):

@@ -16,6 +16,7 @@ from instant_connect.ufrag import (
     compose_ufrag,
     open_ufrag,
     peek_ufrag_route,
+    routed_credentials,
     server_sctp,
 )
 from tests.vectors.instant_connect import CERTIFICATE, FINGERPRINT
@@ -157,6 +158,15 @@ def test_a_relay_needs_24_characters() -> None:
             peek_ufrag_route(bad, relay)
     with pytest.raises(Discard, match=InstantDiscard.OTHER_CELL.value):
         peek_ufrag_route(ufrag, Keyring(10, RING.current).relay_keys())
+
+
+def test_credentials_of_a_restart_lead_home_and_open_nothing() -> None:
+    made = [routed_credentials(RING.current, Route(9, 4), SeededEntropy(n)) for n in range(20)]
+    assert len({credentials.ufrag for credentials in made}) == 20
+    for credentials in made:
+        assert len(credentials.ufrag) == 24
+        assert peek_ufrag_route(credentials.ufrag, RING.relay_keys())[0] == Route(9, 4)
+        assert refused(credentials.ufrag) is InstantDiscard.UFRAG_LENGTH
 
 
 def test_the_servers_tag_is_never_zero_and_hard_to_guess() -> None:

@@ -41,3 +41,20 @@ def test_an_sctp_packet_fits_a_datagram_in_either_version() -> None:
 def test_the_names_of_roles_and_versions_are_the_wires() -> None:
     assert DtlsVersion.DTLS13 == 0xFEFC
     assert {role.value for role in DtlsRole} == {"client", "server"}
+
+
+@pytest.mark.parametrize(
+    ("rtt_s", "interval_s"),
+    [(None, 0.05), (0.001, 0.02), (0.02, 0.025), (0.03, 0.0375), (0.2, 0.05)],
+)
+def test_a_known_path_sets_the_pace_of_checks(rtt_s: float | None, interval_s: float) -> None:
+    """Sooner where an answer would have come sooner; never slower than usual."""
+    config = PeerConfig(rtt_hint_s=rtt_s).ice()
+    assert config.check_interval_s == pytest.approx(interval_s)
+    assert not config.lite
+
+
+@pytest.mark.parametrize("rtt_s", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_round_trip_that_cannot_be(rtt_s: float) -> None:
+    with pytest.raises(InvalidConfig, match="rtt_hint_s"):
+        PeerConfig(rtt_hint_s=rtt_s)
