@@ -72,6 +72,7 @@ class InstantServer(SessionOwner):
         "_greet",
         "_hand_on",
         "_handle",
+        "_hops",
         "_inner",
         "host",
     )
@@ -93,6 +94,7 @@ class InstantServer(SessionOwner):
         self._arrivals: Inbox[Arrival] = Inbox()
         self._accept: Callable[[Arrival], object] = self._queue
         self._handle: asyncio.TimerHandle | None = None
+        self._hops = 0
         inner.receive_unknown(self._receive_unknown)
 
     # -- the application's side ---------------------------------------------------------------
@@ -240,20 +242,15 @@ class InstantServer(SessionOwner):
 
     def take_over(self, data: bytes, flow: Flow, hops: int) -> None:
         """Take in a datagram that another server of the cell has handed on."""
-        port = self._inner.find_port(flow.local)
-        if port is None:
-            return
-        session = self._decide(port, data, flow, hops)
-        if session is not None:
-            session.peer.receive_datagram(data, flow, self._now())
-            session.driver.flush_soon(session)
+        self._hops = hops
+        try:
+            self._inner.inject(data, flow)
+        finally:
+            self._hops = 0
 
     def _receive_unknown(self, port: Port, data: bytes, flow: Flow) -> Driven | None:
-        return self._decide(port, data, flow, 0)
-
-    def _decide(self, port: Port, data: bytes, flow: Flow, hops: int) -> Session | None:
         """Act on what the host decides; return the session that takes in `data` itself."""
-        now = self._now()
+        now, hops = self._now(), self._hops
         decision = self.host.receive_unknown(data, flow, now, hops=hops)
         if isinstance(decision, Answered):
             port.send(decision.datagram, flow.remote)

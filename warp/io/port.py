@@ -32,6 +32,12 @@ RawAddress: TypeAlias = tuple[str, int] | tuple[str, int, int, int]
 Receive: TypeAlias = Callable[[bytes, RawAddress], None]
 
 
+def raw_address(address: Address) -> RawAddress:
+    """Return what a socket calls an address."""
+    host, number = address
+    return (host, number, 0, 0) if ":" in host else (host, number)
+
+
 class Driven(Protocol):
     """What the driver needs of a session."""
 
@@ -174,8 +180,7 @@ class Port:
 
     def add_route(self, session: Driven, flow: Flow) -> None:
         """Lead an authenticated address straight to its session; the oldest of many goes."""
-        host, number = flow.remote
-        key: RawAddress = (host, number, 0, 0) if ":" in host else (host, number)
+        key = raw_address(flow.remote)
         self._routes[key] = (session, flow)
         mark = (self, key)
         routes = session.routes
