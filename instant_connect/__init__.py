@@ -1,7 +1,9 @@
 """A session before the first packet: signalling that never waits, and the way in without it.
 
-    POST an offer ─▶ signalling ─▶ answer          io/asgi   mountable HTTP routes
-                                                   web/      the page and its modules
+    GET a bundle ─▶ client ── first datagram ──▶ entrance ─▶ sessions ─▶ warp's connections
+    POST an offer ─▶ signalling ─▶ answers ──┘ (a sealed ufrag; no session)
+                                    ticket · keyring · replay · tiers · admission · router · host
+    io/  sockets and HTTP routes       web/  the page and its modules
 
 Raises ImportError when another distribution's `warp` (NVIDIA's `warp-lang`) is installed.
 """

@@ -50,7 +50,7 @@ class AdmissionConfig:
     max_held_offers: int = 4_096  # answered, and nobody has come yet: about 4 KiB each
     hold_s: float = 60.0  # for how long an answer can be taken up
     flood_per_s: int = 2_000  # unknown datagrams; beyond them prefixes are held to their rate
-    ceiling_per_s: int = 20_000  # unknown datagrams that are looked at, in all
+    ceiling_per_s: int = 10_000  # unknown datagrams that are looked at, in all
     prefix_rate_per_s: float = 20.0
     prefix_burst: int = 50
     max_prefixes: int = 4_096  # whose rate is known during a flood
