@@ -29,6 +29,7 @@ from warp_tools.capture.session import MAX_EVENTS, Session
 MAX_SESSIONS: Final = 5_000
 MAX_FLOWS: Final = 20_000
 MAX_CANDIDATES: Final = 2_048
+MAX_ORPHANS: Final = 64
 PROOF_PACKETS: Final = 4
 """RTP packets of one source in a row that make a flow of media without anything else."""
 
@@ -57,6 +58,7 @@ class Finder:
         self.sessions: Final[list[Session]] = []
         self.counts: Counter[str] = Counter()
         """Datagrams that belong to no session, by what they are."""
+        self._begun = 0
         self.overflow = 0
         """Sessions beyond the most that are followed."""
         self._options: Final = (limit, fold)
@@ -133,7 +135,17 @@ class Finder:
         if flow is not None and flow.session is session:
             return flow
         side = 0 if session.ufrags[0] == sender else 1
+        if flow is not None and self._is_orphan(flow.session):
+            session.absorb(flow.session, swapped=self._side(flow, datagram) != side)
+            self.sessions.remove(flow.session)
+            session.previous = None
         return self._add_flow(datagram, session, side)
+
+    @staticmethod
+    def _is_orphan(session: Session) -> bool:
+        """Tell whether a session is only what came on a flow before its checks did."""
+        alone = session.ufrags == [None, None] and session.handshake.random is None
+        return alone and len(session.events) == session.datagrams <= MAX_ORPHANS
 
     def _by_hello(self, datagram: Datagram, contents: Contents, flow: _Flow | None) -> _Flow | None:
         if contents.dtls is None:
@@ -196,7 +208,8 @@ class Finder:
             self.overflow += 1
             return None
         limit, fold = self._options
-        session = Session(len(self.sessions) + 1, limit=limit, fold=fold)
+        self._begun += 1
+        session = Session(self._begun, limit=limit, fold=fold)
         self.sessions.append(session)
         return session
 

@@ -24,6 +24,7 @@ class Weight(enum.Enum):
 
 IDS = {
     "start-missing": "the capture begins in the middle of the session",
+    "checks-missing": "the capture begins after the first checks",
     "ice-restart": "new ICE credentials on a connection that goes on",
     "cut-packets": "the capture kept only the beginning of datagrams",
     "two-places": "the capture shows datagrams at two places of their way",
@@ -87,3 +88,8 @@ class Finding:
             "ms": None if self.ms is None else round(self.ms, 1),
             "datagrams": list(self.datagrams),
         }
+
+
+def several(count: int, what: str) -> str:
+    """Return a number and its noun: `1 datagram`, `3 datagrams`."""
+    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -11,7 +11,7 @@ from typing import Final
 
 from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.facts import MEDIA_NS, Facts
-from warp_tools.capture.finding import Finding, Weight
+from warp_tools.capture.finding import Finding, Weight, several
 from warp_tools.capture.findings_dtls import dtls_findings
 from warp_tools.capture.findings_sped import sped_findings
 
@@ -47,6 +47,13 @@ def _capture(facts: Facts) -> Iterator[Finding]:
             text="The capture begins after DTLS was set up: what was negotiated, and how long the "
             "start took, is not in it.",
         )
+    if _checks_missing(facts):
+        yield Finding(
+            id="checks-missing",
+            weight=Weight.NOTE,
+            text="The ClientHello was sent before any check was answered in this capture: it "
+            "begins after the first checks, and what they took is not in it.",
+        )
     if session.cut:
         yield Finding(
             id="cut-packets",
@@ -67,9 +74,15 @@ def _capture(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             id="datagram-lost",
             weight=Weight.FAULT,
-            text=f"{len(facts.lost)} datagrams did not reach the second place.",
+            text=f"{several(len(facts.lost), 'datagram')} did not reach the second place.",
             datagrams=_numbers(facts.lost),
         )
+
+
+def _checks_missing(facts: Facts) -> bool:
+    """DTLS goes directly only where a check was answered, or one of the other side was heard."""
+    known = facts.start.first_hello is not None and facts.session.checks.first is not None
+    return known and facts.trips.hello is None and not facts.start.missing
 
 
 def _checks(facts: Facts) -> Iterator[Finding]:
@@ -84,7 +97,8 @@ def _checks(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             id="no-answer",
             weight=Weight.FAULT,
-            text=f"{who} sent {requests} checks within {lasted:.0f} ms, and none was {how}.",
+            text=f"{who} sent {several(requests, 'check')} within {lasted:.0f} ms, "
+            f"and none was {how}.",
         )
     for side in (0, 1):
         asker = askers[side]
@@ -163,8 +177,8 @@ def _media(facts: Facts) -> Iterator[Finding]:
             yield Finding(
                 id="media-lost",
                 weight=Weight.NOTE,
-                text=f"{lost} RTP packets of {facts.letter(side)} are missing in the capture "
-                f"({share:.1f} %).",
+                text=f"{several(lost, 'RTP packet')} of {facts.letter(side)} missing in the "
+                f"capture ({share:.1f} %).",
             )
         long = facts.session.span[1] - facts.session.span[0] > MEDIA_NS
         if long and packets > 50 and not sources.packets[1 - side] and start.client is not None:
@@ -194,8 +208,8 @@ def _early(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             id="early-srtp-lost",
             weight=Weight.FAULT,
-            text=f"{len(lost)} media packets passed before the handshake that makes their keys "
-            "known: the receiver can only drop them (or hold them, if it does).",
+            text=f"{several(len(lost), 'media packet')} passed before the handshake that makes "
+            "their keys known: the receiver can only drop them (or hold them, if it does).",
             datagrams=_numbers(lost),
         )
     if start.is_12 or not start.client_flight:

@@ -12,7 +12,7 @@ from warp.dtls.records import ACK, ALERT
 from warp_tools.capture import names
 from warp_tools.capture.events import Event
 from warp_tools.capture.facts import Facts
-from warp_tools.capture.finding import Finding, Weight
+from warp_tools.capture.finding import Finding, Weight, several
 from warp_tools.capture.start import OVERHEAD13
 
 PROMPT_MS: Final = 30.0
@@ -195,8 +195,8 @@ def _waits(facts: Facts) -> Iterator[Finding]:
         prompt = (server.began.time_ns - last[0].last_ns - way) / 1e6 <= PROMPT_MS
         wait = (last[0].time_ns - rounds[0][-1].time_ns) / 1e6
         if prompt and wait > PROMPT_MS:
-            yield _timer_wait(facts, "ClientHello", hello.side, wait, last[0])
-            return
+            yield _timer_wait(facts, wait, last[0])
+            gap = 0.0
     elif not before and rounds:
         gap = 0.0
     yield from _lost_flight(facts, rounds)
@@ -204,39 +204,42 @@ def _waits(facts: Facts) -> Iterator[Finding]:
         yield _late_flight(facts, gap, server.began)
 
 
-def _timer_wait(facts: Facts, what: str, side: int, wait: float, event: Event) -> Finding:
+def _timer_wait(facts: Facts, wait: float, event: Event) -> Finding:
     return Finding(
         id="dtls-timer-wait",
         weight=Weight.COST,
-        text=f"The {what} of {facts.letter(side)} was answered only after it had been sent again: "
-        f"something was lost, and a timer of {wait:.0f} ms made up for it.",
+        text=f"The ClientHello of {facts.letter(event.side)} was answered only after it had been "
+        f"sent again (it was lost, or the other side was not ready): timers took {wait:.0f} ms.",
         ms=wait,
         datagrams=(event.number,),
     )
 
 
 def _lost_flight(facts: Facts, rounds: list[list[Event]]) -> Iterator[Finding]:
-    """The server had answered, yet the client asked again before it could go on."""
-    start = facts.start
-    server, client_flight = start.server_hello, start.client_flight
-    if server is None or not client_flight:
+    """The client asked again although a whole flight should have arrived."""
+    start, vantage = facts.start, facts.vantage
+    if not start.server_flight or not start.client_flight:
         return
-    for again in rounds[1:]:
-        event = again[0]
-        if event.embedded or not server.began.time_ns < event.time_ns < client_flight[0].time_ns:
-            continue
-        wait = (event.time_ns - rounds[0][-1].time_ns) / 1e6
-        if wait > PROMPT_MS:
-            yield Finding(
-                id="dtls-timer-wait",
-                weight=Weight.COST,
-                text=f"The flight of {facts.letter(server.side)} did not arrive whole: "
-                f"{facts.letter(1 - server.side)} sent its ClientHello again after a timer of "
-                f"{wait:.0f} ms, and the flight came once more.",
-                ms=wait,
-                datagrams=(server.began.number, event.number),
-            )
-            return
+    first, last = start.server_flight[0], start.server_flight[-1]
+    goes_on = start.client_flight[0]
+    again = [
+        r[0]
+        for r in rounds[1:]
+        if not r[0].embedded and r[0].time_ns < goes_on.time_ns and vantage.could_follow(r[0], last)
+    ]
+    if not again:
+        return
+    wait = (again[-1].time_ns - last.last_ns - vantage.ways_ns[again[-1].side]) / 1e6
+    if wait > PROMPT_MS:
+        who, whom = facts.letter(first.side), facts.letter(1 - first.side)
+        yield Finding(
+            id="dtls-timer-wait",
+            weight=Weight.COST,
+            text=f"The flight of {who} did not arrive whole: {whom} sent its ClientHello again, "
+            f"and the flight came once more; timers took {wait:.0f} ms.",
+            ms=wait,
+            datagrams=(first.number, again[-1].number),
+        )
 
 
 def _late_flight(facts: Facts, gap: float, event: Event) -> Finding:
@@ -267,7 +270,7 @@ def _repeats(facts: Facts) -> Iterator[Finding]:
                 id="dtls-retransmission",
                 weight=Weight.NOTE,
                 text=f"{facts.letter(side)} sent parts of its DTLS handshake again, in "
-                f"{len(mine)} datagrams.",
+                f"{several(len(mine), 'datagram')}.",
                 datagrams=tuple(event.number for event in mine[:_SHOWN]),
             )
 

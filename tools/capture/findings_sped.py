@@ -7,7 +7,7 @@ from typing import Final
 
 from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.facts import Facts
-from warp_tools.capture.finding import Finding, Weight
+from warp_tools.capture.finding import Finding, Weight, several
 
 WAIT_MS: Final = 20.0
 _BESIDE_NS: Final = 5_000_000
@@ -138,7 +138,7 @@ def _broken(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             id="sped-unmatched",
             weight=Weight.NOTE,
-            text=f"{len(unmatched)} checks acknowledge a CRC that belongs to no DTLS datagram in "
-            "the capture.",
+            text=f"Checks acknowledge {several(len(unmatched), 'CRC')} that no DTLS datagram of "
+            "the capture has.",
             datagrams=tuple(event.number for event in unmatched[:8]),
         )

@@ -44,7 +44,9 @@ class Session:
         self.checks = Checks()
         self.handshake = Handshake()
         self.sources = Sources()
-        self.places: Final[dict[Place, Place]] = {}
+        self.owners: Final[dict[Place, int]] = {}
+        """Flows by who sends on them: the side of the first address."""
+        self._places: Final[dict[Place, Place]] = {}
         self.counts: Final[Counter[str]] = Counter()
         self.span: list[int] = []
         """Time of the first and of the last datagram."""
@@ -66,7 +68,7 @@ class Session:
             datagram.transport,
             datagram.interface,
         )
-        known = self.places.get(place)
+        known = self._places.get(place)
         if known is None:
             self._add_place(place, side)
         else:
@@ -81,8 +83,9 @@ class Session:
         return event
 
     def _add_place(self, place: Place, side: int) -> None:
-        if len(self.places) < MAX_ADDRESSES:
-            self.places[place] = place
+        if len(self._places) < MAX_ADDRESSES:
+            self._places[place] = place
+            self.owners[place] = side
         for address, owner in ((place[0], side), (place[1], 1 - side)):
             known = self.addresses[owner]
             if address not in known and len(known) < MAX_ADDRESSES:
@@ -100,7 +103,7 @@ class Session:
             if where == place:
                 event.mark(Mark.DUPLICATE, first.number)
         self._copies[key] = (event, place)
-        if len(self._copies) > (MAX_COPIES if len(self.places) <= 2 else MAX_COPIES_MANY):
+        if len(self._copies) > (MAX_COPIES if len(self._places) <= 2 else MAX_COPIES_MANY):
             self._copies.popitem(last=False)
         return False
 
@@ -140,6 +143,23 @@ class Session:
     def dropped(self) -> int:
         """Lines that the ladder has no room for."""
         return self.counts["dropped"]
+
+    def absorb(self, orphan: Session, *, swapped: bool) -> None:
+        """Take over what came on a flow before a check told whose it is.
+
+        `swapped`: the orphan's sides are the other way round.
+        """
+        for event in orphan.events:
+            event.side = 1 - event.side if swapped else event.side
+            self._tell(event)
+        self.events.extend(orphan.events)
+        self.events.sort(key=lambda event: (event.time_ns, event.number))
+        del self.events[self._limit :]
+        self.counts.update(orphan.counts)
+        times = self.span + orphan.span
+        self.span = [min(times), max(times)]
+        for place, side in orphan.owners.items():
+            self._add_place(place, 1 - side if swapped else side)
 
     def finish(self) -> None:
         """The capture is over: mark what never arrived and what was never answered."""

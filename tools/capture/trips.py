@@ -93,7 +93,7 @@ class _Depths:
         exchange = self._asked[side].first_answer
         return exchange is not None and self._vantage.could_follow(event, exchange.response)
 
-    def _sent(self, event: Event) -> float:
+    def _sent(self, event: Event) -> float | None:
         """Depth of a DTLS datagram that opens the handshake."""
         side = event.side
         stun = event.contents.stun
@@ -108,18 +108,22 @@ class _Depths:
         asked = self._asked[1 - side].first
         if asked is not None and self._vantage.could_follow(event, asked):
             return self._request[1 - side] + HALF
-        return self._request[side]
+        # without checks there is nothing to wait for; with them, their beginning is not here
+        return self._request[side] if self._start.session.checks.first is None else None
 
     def hello(self) -> float | None:
         """Depth at which the first ClientHello is complete."""
         first = self._start.first_hello
         if first is None:
             return None
-        best: dict[int, float] = {}
+        best: dict[int, float | None] = {}
         for event, piece in self._start.hello_pieces(first):
             depth = self._sent(event)
-            best[piece.offset] = min(depth, best.get(piece.offset, depth))
-        return max(best.values(), default=None)
+            known = best.setdefault(piece.offset, depth)
+            if depth is not None and known is not None:
+                best[piece.offset] = min(depth, known)
+        depths = [depth for depth in best.values() if depth is not None]
+        return max(depths) if depths and len(depths) == len(best) else None
 
     def server_ready(self) -> float:
         """Depth at which a server may send that waits for the answer to its own check."""

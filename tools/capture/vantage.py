@@ -111,6 +111,7 @@ def _judge(way0: int, way1: int, between: int, source: str, *, guessed: int) -> 
     reason: str | None = None
     if at_most and total < USABLE_BOUND_NS:
         reason = f"the round trip is known only to be at most {total / 1e6:.1f} ms"
+        near = None
     return Vantage(total, at_most, source, near, (way0, way1), reason)
 
 

@@ -294,3 +294,29 @@ def test_a_check_without_a_username_and_other_stun_is_no_session() -> None:
     stray = build_message(1, MessageClass.SUCCESS, bytes(12), [], integrity_key=None)
     finder = find([udp_packet(0, allocate), udp_packet(1, stray), udp_packet(2, request("a"))])
     assert finder.sessions == [] and finder.counts["stun"] == 3
+
+
+def test_what_came_before_its_checks_joins_their_session() -> None:
+    """Data on the second leg of a relay, before the checks tell that it is one."""
+    packets = read_pcap("delay/chromium156_default.pcap")
+    leg = {packets[1].source, packets[1].destination}
+    orphans = [p for p in packets if p.payload[0] == 0x2F and p.source in leg][:3]
+    began = packets[0].time
+    orphans = [p._replace(time=began - 0.1 + n / 1000) for n, p in enumerate(orphans)]
+    (session,) = find(orphans + packets[:16]).sessions
+    assert session.datagrams == 19 and session.previous is None
+    assert [event.number for event in session.events[:4]] == [1, 2, 3, 4]
+    sides = {event.source: event.side for event in session.events}
+    assert len(set(sides.values())) == 2
+    for event in session.events:
+        assert sides.get(event.destination, 1 - event.side) == 1 - event.side
+    assert set(session.ufrags) == {"/2Ll", "Ues1"}
+
+
+def test_a_start_whose_checks_were_not_captured_counts_no_round_trips() -> None:
+    """The first answered check is missing; a later check, answered, is there."""
+    packets = read_pcap(f"{DEFAULT}.pcap")[4:]
+    told = tell(packets)
+    assert "checks-missing" in ids(told) and "no-sped" not in ids(told)
+    assert told["dtls_version"] == "1.3" and told["with_warp"] == []
+    assert told["stages"]["dtls_client"]["round_trips"] is None

@@ -329,3 +329,19 @@ def test_every_finding_has_a_sentence_and_numbers_that_exist() -> None:
         assert not finding.text[0].islower() and finding.text.endswith(".")
         assert set(finding.datagrams) <= numbers
         assert finding.to_json()["id"] == finding.id
+
+
+def test_a_retransmission_that_crosses_the_answer_is_no_loss() -> None:
+    """A timer shorter than the round trip: seen at the server, the repeat follows the flight."""
+
+    def change(number: int, packet: UdpPacket) -> UdpPacket:
+        # the client is 100 ms away: its answer (4) and its flight (9) take as long
+        later = 0.1 * ((number >= 4) + (number >= 9))
+        return packet._replace(time=packet.time + later)
+
+    packets = changed(DEFAULT, change)[:12]
+    hello = packets[4].payload
+    again = hello[:5] + (77).to_bytes(6, "big") + hello[11:]
+    repeat = packets[4]._replace(payload=again, time=packets[4].time + 0.05)
+    told = of_packets(sorted([*packets, repeat], key=lambda packet: packet.time))
+    assert "dtls-retransmission" in told and "dtls-timer-wait" not in told
