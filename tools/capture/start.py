@@ -159,8 +159,9 @@ class Start:
         flight = [self.server_hello.began, self.server_hello.whole]
         for record in self.session.handshake.flight(self.server):
             event = record.event
-            old = event.marked(Mark.AGAIN) or event.marked(Mark.COPY)
-            if not old and (limit is None or event.time_ns <= limit):
+            if event.marked(Mark.AGAIN) or (limit is not None and event.time_ns > limit):
+                break  # what follows is the same once more, perhaps in other records
+            if not event.marked(Mark.COPY) and not event.marked(Mark.DUPLICATE):
                 flight.append(event)
         return _in_order(flight)
 

@@ -97,8 +97,10 @@ def trace_lines(
     trace: Trace, layers: set[str] | None = None, limit: int | None = None
 ) -> Iterator[Text]:
     """Draw a trace: a line an event, times from the first one."""
-    yield Text(f"{trace.title}\n" if trace.title else "", style="bold").append(
-        f"  {'ms':>10}  {'local':<8}{'':{_ARROW}}peer", style="dim"
+    yield (
+        Text()
+        .append(f"{trace.title}\n" if trace.title else "", style="bold")
+        .append(f"  {'ms':>10}  {'local':<8}{'':{_ARROW}}peer", style="dim")
     )
     began: float | None = None
     drawn = left = 0
@@ -116,7 +118,7 @@ def trace_lines(
 
 
 def _line(event: TraceEvent, began: float) -> Text:
-    line = Text(f"  {event.time_ms - began:>10.2f}  ", style="dim")
+    line = Text().append(f"  {event.time_ms - began:>10.2f}  ", style="dim")
     if event.what.endswith(_OUT):
         drawn = "─" * (_ARROW - 1) + "▶"
     elif event.what.endswith(_IN):

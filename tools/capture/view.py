@@ -50,7 +50,7 @@ def header(facts: Facts) -> Iterator[Text]:
     """Name the session and its two sides."""
     session = facts.session
     lasted = (session.span[1] - session.span[0]) / 1e9
-    title = Text(f"session {session.number}", style="bold")
+    title = Text().append(f"session {session.number}", style="bold")
     title.append(f"  {_moment(session.span[0])}", style="dim")
     title.append(f"  {session.datagrams} datagrams in {lasted:.3f} s", style="dim")
     yield title
@@ -65,7 +65,7 @@ def header(facts: Facts) -> Iterator[Text]:
             words.append("lite")
         if session.checks.askers[side].google:
             words.append("libwebrtc")
-        yield Text(f"  {letter}  ", style="bold").append(", ".join(words), style="not bold")
+        yield Text().append(f"  {letter}  ", style="bold").append(", ".join(words))
 
 
 def _moment(time_ns: int) -> str:
@@ -117,16 +117,16 @@ def rung(
 ) -> Text:
     """Draw one datagram."""
     at = (event.time_ns - began_ns) / 1e6
-    line = Text(f"  {event.number:>6} {at:>10.2f}  ", style="dim")
+    line = Text().append(f"  {event.number:>6} {at:>10.2f}  ", style="dim")
     from_a = facts.letters[event.side] == "A"
     bar = "─" * (_ARROW + 1)
     style = "red" if event.lost else "cyan" if from_a else "magenta"
     line.append(bar + "▶" if from_a else "◀" + bar, style=style)
-    line.append(f" {event.size:>6}  ", style="not dim")
+    line.append(f" {event.size:>6}  ")
     if pairs:
         number = pairs.get(frozenset((event.source, event.destination)), 0)
         line.append(f"{number:>4}  ")
-    line.append(describe(event), style="not dim")
+    line.append(describe(event))
     said = notes(event)
     if facts.opened is not None:
         said += [word for word in facts.opened.inside(event.number) if word not in line.plain]
@@ -187,7 +187,7 @@ def _negotiated(told: dict[str, object]) -> Iterator[Text]:
 
 
 def _fact(name: str, text: str) -> Text:
-    return Text(f"  {name:<12}", style="dim").append(text, style="not dim")
+    return Text().append(f"  {name:<12}", style="dim").append(text)
 
 
 def _round_trip(told: dict[str, object]) -> Text:
@@ -246,7 +246,7 @@ def _findings(facts: Facts) -> Iterator[Text]:
             text += f" [#{', #'.join(map(str, finding.datagrams))}]"
         lines = textwrap.wrap(text, WIDTH - 26, break_on_hyphens=False)
         style = _STYLES[finding.weight]
-        yield Text(f"  {finding.id:<22}", style=style or "bold").append(lines[0], style="not bold")
+        yield Text().append(f"  {finding.id:<22}", style=style or "bold").append(lines[0])
         for rest in lines[1:]:
             yield Text(f"  {'':<22}{rest}")
 
