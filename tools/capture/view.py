@@ -11,6 +11,7 @@ from __future__ import annotations
 import datetime
 import textwrap
 from collections.abc import Iterator
+from typing import Any
 
 from rich.text import Text
 
@@ -156,7 +157,7 @@ def explain_lines(facts: Facts) -> Iterator[Text]:
     yield from _unknown(told["unknown"])
 
 
-def _negotiated(told: dict[str, object]) -> Iterator[Text]:
+def _negotiated(told: dict[str, Any]) -> Iterator[Text]:
     version, group = told["dtls_version"], told["group"]
     dtls = "DTLS version unknown" if version is None else f"DTLS {version}"
     if group is not None:
@@ -165,17 +166,12 @@ def _negotiated(told: dict[str, object]) -> Iterator[Text]:
         dtls += f", {told['suite']}"
     yield _fact("negotiated", dtls)
     sped = told["sped"]
-    if isinstance(sped, dict):
-        offered, used = sped["offered"], sped["used"]
-        if offered is None:
-            text = "SPED unknown"
-        elif not offered:
-            text = "SPED not offered"
-        else:
-            text = f"SPED offered by {' and '.join(offered)}"
-            text += f" ({sped['dialect']})" if sped["dialect"] else ""
-            text += ", used" if used else ", not used"
-        yield _fact("", text)
+    text = "SPED unknown" if sped["offered"] is None else "SPED not offered"
+    if sped["offered"]:
+        text = f"SPED offered by {' and '.join(sped['offered'])}"
+        text += f" ({sped['dialect']})" if sped["dialect"] else ""
+        text += ", used" if sped["used"] else ", not used"
+    yield _fact("", text)
     snap = {None: "SNAP unknown", True: "SNAP", False: "SCTP by its handshake, no SNAP"}
     dcep = {
         None: "how channels are opened is unknown",
@@ -183,16 +179,16 @@ def _negotiated(told: dict[str, object]) -> Iterator[Text]:
         "dcep": "channel announced by DCEP",
         "both": "channels agreed on in advance and announced by DCEP",
     }
-    yield _fact("", f"{snap[told['snap']]}; {dcep[told['dcep']]}")  # type: ignore[index]
+    yield _fact("", f"{snap[told['snap']]}; {dcep[told['dcep']]}")
 
 
 def _fact(name: str, text: str) -> Text:
     return Text().append(f"  {name:<12}", style="dim").append(text)
 
 
-def _round_trip(told: dict[str, object]) -> Text:
+def _round_trip(told: dict[str, Any]) -> Text:
     rtt = told["rtt"]
-    if not isinstance(rtt, dict) or rtt["ms"] is None:
+    if rtt["ms"] is None:
         return _fact("round trip", "unknown")
     text = f"{'at most ' if rtt['at_most'] else ''}{rtt['ms']:.1f} ms, from {rtt['from']}"
     if rtt["vantage"] is not None:
@@ -251,9 +247,7 @@ def _findings(facts: Facts) -> Iterator[Text]:
             yield Text(f"  {'':<22}{rest}")
 
 
-def _unknown(unknown: object) -> Iterator[Text]:
-    if not isinstance(unknown, dict) or not unknown:
-        return
+def _unknown(unknown: dict[str, str]) -> Iterator[Text]:
     reasons: dict[str, list[str]] = {}
     for name, reason in unknown.items():
         reasons.setdefault(reason, []).append(name)

@@ -1,0 +1,63 @@
+"""SCTP by its sizes: what they settle, and what they do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.captures.pcap import UdpPacket, read_pcap
+from tests.unit.tools.capture.builder import frames, pcap
+from tests.unit.tools.capture.simulated import facts_of
+from warp_tools.capture.channel import Channel
+
+DEFAULT = "stun/chromium156_default"
+CLIENT_DONE = 9
+"""Packets of that capture up to the client's flight, and the ACK of it behind the first data."""
+
+
+def channel(*sizes: tuple[int, int]) -> Channel:
+    """Judge a call whose protected data has these sizes: (side, bytes of content)."""
+    packets = read_pcap(f"{DEFAULT}.pcap")[:CLIENT_DONE]
+    first, second = packets[0].source, packets[0].destination
+    at = packets[-1].time
+    for n, (side, size) in enumerate(sizes):
+        ends = (first, second) if side == 0 else (second, first)
+        record = b"\x2f" + n.to_bytes(2, "big") + (size + 17).to_bytes(2, "big") + bytes(size + 17)
+        packets.append(UdpPacket(at + (n + 1) / 1000, *ends, record))
+    return facts_of(pcap(frames(packets))).channel
+
+
+HANDSHAKE = [(0, 44), (1, 44), (1, 96), (0, 96), (0, 64), (1, 64), (1, 16), (0, 16)]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "snap", "dcep"),
+    [
+        ([], None, None),
+        ([(0, 32), (1, 28)], True, "negotiated"),
+        ([(0, 32), (1, 32), (1, 28), (0, 28)], True, "negotiated"),
+        ([(0, 44), (1, 28)], True, None),  # may be an OPEN
+        ([(0, 28), (1, 28)], True, None),  # nothing was said
+        (HANDSHAKE, False, None),
+        ([*HANDSHAKE, (0, 32)], False, "negotiated"),
+        ([*HANDSHAKE, (0, 48)], False, None),
+        ([(0, 44), (1, 96), (0, 64), (1, 16), (0, 32)], False, None),  # only one side asks
+        ([*HANDSHAKE[:4], (0, 92), *HANDSHAKE[5:], (0, 32)], False, None),  # an echo with more
+        ([(0, 44), (0, 44), (0, 44), (1, 28)], True, None),
+        ([(0, 32), (0, 32), (0, 32), (0, 28), (1, 28)], None, None),
+        ([(0, 4), (1, 4)], None, None),  # no SCTP packet is so short
+        ([(0, 33), (1, 29)], None, None),
+        ([(1, 18), (0, 32), (1, 34), (1, 28)], True, "negotiated"),  # ACKs of DTLS are none
+        ([(1, 2), (0, 2)], None, None),  # alerts
+    ],
+)
+def test_sizes(sizes: list[tuple[int, int]], snap: bool | None, dcep: str | None) -> None:
+    found = channel(*sizes)
+    assert (found.snap, found.dcep) == (snap, dcep)
+    assert found.snap_reason and found.dcep_reason
+
+
+def test_who_was_first_and_who_ended_the_handshake() -> None:
+    found = channel(*HANDSHAKE)
+    first = [found.first(side).number for side in (0, 1)]
+    assert first == [CLIENT_DONE + 1, CLIENT_DONE + 2]
+    assert [event.number for event in found.cookie_acks] == [CLIENT_DONE + 8, CLIENT_DONE + 7]
