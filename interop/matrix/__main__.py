@@ -1,0 +1,103 @@
+"""`python -m interop.matrix`: status 0 when every cell that the peer can do has passed, 1 when
+one has failed, 2 when a peer was absent or nothing was asked for that exists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from interop.matrix.cell import Cell, Result
+from interop.matrix.report import as_json, put_into, summary, table
+from interop.matrix.runner import Matrix
+from interop.matrix.scenario import Scenario
+from interop.matrix.scenarios import SCENARIOS, SLOW
+from interop.peers import KINDS, PeerKind
+
+PASSED, FAILED, ABSENT = 0, 1, 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what was asked for; returns the exit status."""
+    parser = _parser()
+    wanted = parser.parse_args(arguments)
+    kinds = [KINDS[name] for name in wanted.peer or KINDS]
+    scenarios = chosen(wanted.scenario, fast=wanted.fast)
+    if not scenarios:
+        parser.error(f"no scenario is named like {wanted.scenario}; --list shows them")
+    if wanted.list:
+        print("\n".join(f"{one.group}: {one.name}" for one in scenarios))
+        return PASSED
+    cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out))
+    if wanted.out is not None:
+        wanted.out.mkdir(parents=True, exist_ok=True)
+        (wanted.out / "matrix.json").write_text(json.dumps(as_json(cells), indent=1) + "\n")
+        (wanted.out / "matrix.md").write_text(f"{summary(cells)}\n\n{table(cells)}\n")
+    if wanted.markdown is not None:
+        put_into(wanted.markdown, summary(cells))
+    print(json.dumps(as_json(cells), indent=1) if wanted.json else table(cells))
+    return status(cells)
+
+
+def status(cells: Sequence[Cell]) -> int:
+    """Return what the run ends with."""
+    results = {cell.result for cell in cells}
+    if Result.FAIL in results:
+        return FAILED
+    return ABSENT if Result.ABSENT in results else PASSED
+
+
+def chosen(names: Sequence[str] | None, *, fast: bool) -> list[Scenario]:
+    """Return scenarios by parts of their names; `fast` leaves out what takes long."""
+    found = [s for s in SCENARIOS if not names or any(part in s.name for part in names)]
+    return [s for s in found if not fast or s.name not in SLOW]
+
+
+async def run(
+    kinds: Sequence[PeerKind], scenarios: Sequence[Scenario], repeat: int, out: Path | None
+) -> list[Cell]:
+    """Play everything, peer by peer; says on standard error how each cell went."""
+    cells: list[Cell] = []
+    async with Matrix(out) as matrix:
+        for number in range(1, repeat + 1):
+            for kind in kinds:
+                for scenario in scenarios:
+                    cells.append(await matrix.cell(kind, scenario, number))
+                    _say(cells[-1])
+    return cells
+
+
+def _say(cell: Cell) -> None:
+    trips = "" if cell.rtt is None else f"{cell.rtt:5.2f} RTT {cell.ms:6.0f} ms"
+    line = f"{cell.peer:16} {cell.scenario:42} {cell.result.value:11} {trips:20} {cell.why}"
+    print(line.rstrip(), file=sys.stderr, flush=True)
+    for attempt in cell.attempts:
+        if attempt.evidence:
+            print(f"{'':16} see {attempt.evidence}", file=sys.stderr)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m interop.matrix", description=__doc__)
+    parser.add_argument("--fast", action="store_true", help=f"without {' and '.join(SLOW)}")
+    parser.add_argument(
+        "--peer", action="append", choices=list(KINDS), help="only this one; may be repeated"
+    )
+    parser.add_argument(
+        "--scenario", action="append", help="only those with this in their name; may be repeated"
+    )
+    parser.add_argument("--repeat", type=int, default=1, help="how often everything is played")
+    parser.add_argument("--json", action="store_true", help="cells for machines instead")
+    parser.add_argument("--out", type=Path, help="folder for matrix.json, matrix.md and failures")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="replace the table between its markers there"
+    )
+    parser.add_argument("--list", action="store_true", help="print the scenarios and do nothing")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,241 @@
+"""The rows of the matrix, as one table.
+
+Names say who offers: `peer-` and `we-`. Unless a row says otherwise, all of WARP is on at our end,
+and the peer is as it comes: whatever both know is used.
+"""
+
+from __future__ import annotations
+
+from interop.matrix.scenario import MEASURED_RTT_S, Scenario, Used
+from interop.peers.peer import Capability, Wants
+from warp.crypto import NamedGroup
+from warp.dtls import DtlsVersion
+from warp.io import WarpOptions
+
+_C = Capability
+_DTLS12 = (DtlsVersion.DTLS12,)
+_X25519 = (NamedGroup.X25519,)
+_PLAIN = WarpOptions(sped=False, snap=False, versions=_DTLS12, groups=_X25519)
+_ONLY_DTLS13 = WarpOptions(sped=False, snap=False, groups=_X25519)
+_ONLY_SPED = WarpOptions(snap=False, groups=_X25519)
+_ONLY_SNAP = WarpOptions(sped=False, groups=_X25519)
+_WARP = WarpOptions(groups=_X25519)
+_TO_ALL = Wants(sped=True, snap=True, pq=False)
+
+
+def _start(name: str, **more: object) -> Scenario:
+    values: dict[str, object] = {"group": "starts", "play": "start"} | more
+    return Scenario(name=name, **values)  # type: ignore[arg-type]
+
+
+STARTS = (
+    _start("peer-offers, lite, passive", fast=True),
+    _start("peer-offers, lite, active", passive=False),
+    _start("peer-offers, full, passive", lite=False),
+    _start("peer-offers, full, active", lite=False, passive=False),
+    _start("we-offer, peer active", peer_offers=False, setup="active", fast=True),
+    _start(
+        "we-offer, peer passive",
+        peer_offers=False,
+        setup="passive",
+        needs=(_C.SETUP_PASSIVE,),
+    ),
+    _start("PQ on", wants=Wants(pq=True), needs=(_C.DTLS13, _C.PQ), used=(Used.HYBRID,)),
+    _start(
+        "PQ off",
+        wants=Wants(pq=False),
+        ours=WarpOptions(groups=_X25519),
+        used=(Used.CLASSICAL,),
+    ),
+    _start("DTLS 1.3", needs=(_C.DTLS13,), used=(Used.DTLS13,)),
+    _start(
+        "DTLS 1.2 only, peer-offers",
+        ours=WarpOptions(versions=_DTLS12),
+        needs=(_C.DTLS12,),
+        used=(Used.DTLS12,),
+    ),
+    _start(
+        "DTLS 1.2 only, we-offer",
+        peer_offers=False,
+        ours=WarpOptions(versions=_DTLS12),
+        needs=(_C.DTLS12,),
+        used=(Used.DTLS12,),
+    ),
+)
+
+
+def _measured(name: str, **more: object) -> Scenario:
+    return _start(name, **({"group": "WARP", "rtt_s": MEASURED_RTT_S, "tries": 2} | more))
+
+
+PLAIN_PEER = "plain, peer-offers"
+PLAIN_US = "plain, we-offer"
+
+WARP = (
+    _measured(
+        PLAIN_PEER, ours=_PLAIN, needs=(_C.DTLS12,), used=(Used.NO_SPED, Used.NO_SNAP), fast=True
+    ),
+    _measured(
+        PLAIN_US,
+        peer_offers=False,
+        ours=_PLAIN,
+        needs=(_C.DTLS12,),
+        used=(Used.NO_SPED, Used.NO_SNAP),
+    ),
+    _measured(
+        "only DTLS 1.3",
+        ours=_ONLY_DTLS13,
+        wants=_TO_ALL,
+        needs=(_C.DTLS13,),
+        used=(Used.DTLS13, Used.NO_SPED, Used.NO_SNAP),
+    ),
+    _measured(
+        "only SPED",
+        ours=_ONLY_SPED,
+        wants=Wants(sped=True, pq=False),
+        needs=(_C.SPED,),
+        used=(Used.SPED, Used.NO_SNAP),
+    ),
+    _measured(
+        "only SNAP",
+        ours=_ONLY_SNAP,
+        wants=Wants(snap=True, pq=False),
+        needs=(_C.SNAP,),
+        used=(Used.NO_SPED, Used.SNAP),
+        as_reference=True,
+    ),
+    _measured(
+        "all of WARP, peer-offers",
+        ours=_WARP,
+        wants=_TO_ALL,
+        needs=(_C.DTLS13, _C.SPED, _C.SNAP),
+        used=(Used.DTLS13, Used.SPED, Used.SNAP),
+        as_reference=True,
+        fast=True,
+    ),
+    _measured(
+        "all of WARP, we-offer",
+        peer_offers=False,
+        setup="active",
+        ours=_WARP,
+        wants=_TO_ALL,
+        needs=(_C.DTLS13, _C.SPED, _C.SNAP),
+        used=(Used.DTLS13, Used.SPED, Used.SNAP),
+        as_reference=True,
+    ),
+    _measured(
+        "WARP offered to a plain peer, peer-offers",
+        wants=Wants(pq=False),
+        used=(Used.NO_SPED, Used.NO_SNAP),
+        not_above=PLAIN_PEER,
+        fast=True,
+    ),
+    _measured(
+        "WARP offered to a plain peer, we-offer",
+        peer_offers=False,
+        wants=Wants(pq=False),
+        used=(Used.NO_SPED, Used.NO_SNAP),
+        not_above=PLAIN_US,
+    ),
+)
+
+AUDIO = (
+    Scenario(
+        name="speech both ways, peer-offers",
+        group="audio",
+        play="speech",
+        audio=True,
+        needs=(_C.AUDIO,),
+        fast=True,
+    ),
+    Scenario(
+        name="speech both ways, we-offer",
+        group="audio",
+        play="speech",
+        audio=True,
+        peer_offers=False,
+        needs=(_C.AUDIO,),
+    ),
+)
+
+
+def _channel(name: str, play: str, **more: object) -> Scenario:
+    values: dict[str, object] = {"group": "channels"} | more
+    return Scenario(name=name, play=play, **values)  # type: ignore[arg-type]
+
+
+CHANNELS = (
+    _channel("DCEP channel from us", "dcep_ours", fast=True),
+    _channel("DCEP channel from the peer", "dcep_theirs", fast=True),
+    _channel("1 MB message each way", "megabyte"),
+    _channel("largest message that both take", "largest"),
+    _channel("10,000 small messages each way", "flood", count=10_000, limit_s=180),
+    _channel("unordered channel", "unordered", needs=(_C.UNORDERED,), count=200),
+    _channel("lossy channel, 10 % loss", "lossy", needs=(_C.LOSSY,), loss=0.1, count=300),
+    _channel("channel closed by us", "close_channel_ours", needs=(_C.TELLS_CHANNEL_CLOSE,)),
+    _channel("channel closed by the peer", "close_channel_theirs"),
+)
+
+
+def _change(name: str, play: str, **more: object) -> Scenario:
+    values: dict[str, object] = {"group": "changes"} | more
+    return Scenario(name=name, play=play, **values)  # type: ignore[arg-type]
+
+
+CHANGES = (
+    _change("ICE restart by the peer, lite", "restart_theirs", needs=(_C.RESTART,), fast=True),
+    _change("ICE restart by the peer, full", "restart_theirs", needs=(_C.RESTART,), lite=False),
+    _change("ICE restart by us", "restart_ours", peer_offers=False, needs=(_C.RESTARTED,)),
+    _change("offer again, from the peer", "reoffer_theirs", needs=(_C.REOFFER,), fast=True),
+    _change("offer again, from us", "reoffer_ours", peer_offers=False, needs=(_C.REANSWER,)),
+    _change(
+        "audio added by the peer",
+        "late_audio",
+        needs=(_C.AUDIO, _C.REOFFER, _C.LATE_AUDIO),
+    ),
+    _change("the peer's address changes, lite", "peer_moves", limit_s=90),
+    _change("the peer's address changes, full", "peer_moves", lite=False, limit_s=90),
+    _change("our address changes", "we_move", peer_offers=False, needs=(_C.MOVES,), limit_s=90),
+)
+
+NETWORK = (
+    Scenario(
+        name="5 % loss each way, 200 messages",
+        group="network",
+        play="flood",
+        loss=0.05,
+        count=200,
+        pad=1000,
+        limit_s=90,
+    ),
+    Scenario(
+        name="200 starts at 10 % loss",
+        group="network",
+        play="many_starts",
+        loss=0.1,
+        count=200,
+        limit_s=2400,
+    ),
+    Scenario(
+        name="30 s idle, consent checks",
+        group="network",
+        play="idle",
+        needs=(_C.CONSENT,),
+        count=31,
+        limit_s=120,
+    ),
+)
+
+ENDING = (
+    Scenario(name="we close", group="ending", play="we_close", needs=(_C.HEARS_END,), fast=True),
+    Scenario(
+        name="the peer closes", group="ending", play="peer_closes", needs=(_C.TELLS_END,), fast=True
+    ),
+)
+
+SCENARIOS: tuple[Scenario, ...] = (
+    *STARTS, *WARP, *AUDIO, *CHANNELS, *CHANGES, *NETWORK, *ENDING,
+)  # fmt: skip
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+SLOW = ("200 starts at 10 % loss", "30 s idle, consent checks")
+"""Left out of `--fast`, whatever else it does."""

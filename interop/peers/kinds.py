@@ -1,0 +1,11 @@
+"""The peers that the matrix knows, by the names that the command line uses."""
+
+from __future__ import annotations
+
+from interop.peers.peer import PeerKind
+from interop.peers.programs_in_python import AIORTC, LIBWEBRTC, OURS
+
+__all__ = ["KINDS", "OURS"]
+
+_ALL: tuple[PeerKind, ...] = (OURS, AIORTC, LIBWEBRTC)
+KINDS: dict[str, PeerKind] = {kind.name: kind for kind in _ALL}

@@ -1,0 +1,1 @@
+"""The programs around peers; each speaks the JSON lines of `interop.peers.lines`."""
