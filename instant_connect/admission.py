@@ -127,17 +127,18 @@ def _decrease(counts: dict[Key, int], key: Key) -> None:
 class FloodGate:
     """Lets unknown datagrams through: all while they are few, few of each prefix in a flood.
 
-    Costs a comparison while there is no flood. Bounded: of many prefixes those heard longest ago
-    are forgotten, and start anew.
+    What one prefix sends beyond its rate takes nothing from the others. Costs a comparison while
+    there is no flood. Bounded: of many prefixes those heard longest ago are forgotten.
     """
 
-    __slots__ = ("_buckets", "_config", "_count", "_is_flooded", "_until", "_window_s")
+    __slots__ = ("_buckets", "_config", "_count", "_is_flooded", "_passed", "_until", "_window_s")
 
     def __init__(self, config: AdmissionConfig) -> None:
         self._config = config
         self._window_s: Final = 0.5
         self._until = float("-inf")
         self._count = 0
+        self._passed = 0
         self._is_flooded = False
         self._buckets: dict[str, tuple[float, float]] = {}
 
@@ -152,17 +153,21 @@ class FloodGate:
             self._open_window(now)
         self._count += 1
         config, window = self._config, self._window_s
-        if self._count <= config.flood_per_s * window and not self._is_flooded:
-            return True
-        self._is_flooded = True
-        return self._count <= config.ceiling_per_s * window and self._take(prefix_of(host), now)
+        if self._count > config.flood_per_s * window or self._is_flooded:
+            self._is_flooded = True
+            if self._passed >= config.ceiling_per_s * window or not self._take(
+                prefix_of(host), now
+            ):
+                return False
+        self._passed += 1
+        return True
 
     def _open_window(self, now: float) -> None:
         few = self._count <= self._config.flood_per_s * self._window_s
         if few or now >= self._until + self._window_s:
             self._is_flooded = False
             self._buckets.clear()
-        self._count = 0
+        self._count = self._passed = 0
         self._until = now + self._window_s
 
     def _take(self, prefix: str, now: float) -> bool:

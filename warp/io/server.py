@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 
-from warp.contract import Flow
+from warp.contract import Address, Flow
 from warp.crypto import Certificate
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidState
@@ -21,7 +21,7 @@ from warp.io.config import ServerConfig
 from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offset
 from warp.io.driver import Driver
 from warp.io.interfaces import WILDCARDS, bind_each, expand_host
-from warp.io.port import Unknown, raw_address
+from warp.io.port import Port, Unknown, raw_address
 from warp.io.session import Session, SessionOwner
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
@@ -144,9 +144,13 @@ class Server(SessionOwner):
         self.register(session)
         return session
 
+    def find_port(self, local: Address) -> Port | None:
+        """Return the port that is bound to a local address, or None."""
+        return self._driver.ports.get(local)
+
     def inject(self, data: bytes, flow: Flow) -> None:
         """Take in a datagram that another process has read from a port shared with ours."""
-        port = self._driver.ports.get(flow.local)
+        port = self.find_port(flow.local)
         if port is not None:
             port.receive(data, raw_address(flow.remote))
             self._driver.loop.call_soon(self._driver.flush_touched)

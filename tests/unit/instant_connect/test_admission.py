@@ -109,3 +109,9 @@ def test_floods_from_everywhere_have_a_ceiling_and_take_no_room() -> None:
     hosts = [f"10.{n // 256}.{n % 256}.1" for n in range(1000)]
     assert sum(gate.passes(host, 0.0) for host in hosts) == 100
     assert len(gate._buckets) <= 10
+
+
+def test_what_one_prefix_sends_takes_nothing_from_others() -> None:
+    gate = FloodGate(FLOOD)
+    assert passed(gate, "192.0.2.1", 100_000, 0.0) == 50 + 4
+    assert passed(gate, "198.51.100.1", 3, 0.0) == 3
