@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from warp_tools.failure import ToolFailure
+from warp_tools.keys_cli import app as keys_app
 from warp_tools.pcap_cli import app as pcap_app
 from warp_tools.pcap_cli import trace
 from warp_tools.probe_command import probe
@@ -33,6 +34,7 @@ bench_app = typer.Typer(
     no_args_is_help=True,
 )
 app.add_typer(bench_app, name="bench")
+app.add_typer(keys_app, name="keys")
 app.add_typer(pcap_app, name="pcap")
 app.command()(trace)
 app.command()(probe)
@@ -103,6 +105,14 @@ def serve(
     ] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): HTTPS.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    http3: Annotated[bool, typer.Option("--http3", help="HTTP/3 as well; needs TLS.")] = False,
+    instant: Annotated[
+        bool, typer.Option(help="Begin calls with their first datagram; give out bundles.")
+    ] = True,
+    keys: Annotated[
+        Path | None,
+        typer.Option(help="Key file of the cell (warp keys new); SIGHUP reads it again."),
+    ] = None,
 ) -> None:
     """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
     from warp_tools.serve import ServeConfig
@@ -121,6 +131,9 @@ def serve(
         token=token,
         origin_trials=tuple(origin_trial or ()),
         tls=tls,
+        http3=http3,
+        instant=instant,
+        keys=keys,
     )
     asyncio.run(run(config, typer.echo))
 

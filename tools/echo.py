@@ -31,6 +31,12 @@ def greeting() -> tuple[bytes, ...]:
     return tuple(encoded(packaged_sound("greeting")))
 
 
+def greet(session: Session) -> None:
+    """Say the greeting, the same to everybody: it may leave before the caller is known."""
+    for payload in greeting():
+        session.audio_out.send(payload, non_personal=True)
+
+
 class Echo:
     """Answers one session. Somebody calls `handle_tick` every 20 ms."""
 
@@ -44,9 +50,6 @@ class Echo:
         self._spoken = False
         self.echoed = 0
         self.dropped = 0
-        # the same words for everybody: nothing personal, so it may leave before the caller is known
-        for payload in greeting():
-            session.audio_out.send(payload, non_personal=True)
 
     def handle_tick(self, now: float) -> None:
         """Echo what has come in since the last tick."""

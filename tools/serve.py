@@ -1,23 +1,44 @@
-"""`warp serve`: a page and two ways to call it, answered with a greeting and an echo.
+"""`warp serve`: a page and three ways to call it, answered with a greeting and an echo.
 
-HTTP  instant_connect.io.signalling_app ─▶ EchoServer.attend      UDP  warp.io.Server
+HTTP  instant_connect.io.signalling_app ─▶ EchoServer.receive_call      UDP  InstantServer
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hmac
+import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
-from instant_connect.io import CallInfo, Kind, SignallingConfig, signalling_app
-from warp.errors import UsageError
+from instant_connect.io import (
+    CallInfo,
+    InstantConfig,
+    InstantServer,
+    Kind,
+    SignallingConfig,
+    listen_instant,
+    signalling_app,
+)
+from instant_connect.keyring import Keyring
+from warp.errors import InvalidConfig, UsageError
 from warp.io import Ending, Server, ServerConfig, Session, listen
-from warp_tools.echo import Echo, greeting
+from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
-from warp_tools.web import Tls, listen_for_interruption, open_web_port, run_web, web_url
+from warp_tools.keys import load_keyring
+from warp_tools.web import (
+    Tls,
+    listen_for_interruption,
+    open_quic_port,
+    open_web_port,
+    run_web,
+    web_url,
+)
 
 Say = Callable[[str], object]
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -38,14 +59,28 @@ class ServeConfig:
     """What callers have to know; empty: nothing."""
     origin_trials: tuple[str, ...] = field(default=(), repr=False)
     tls: Tls | None = None
+    http3: bool = False
+    """HTTP/3 beside HTTP/1.1 and 2; needs `tls`."""
+    instant: bool = True
+    """Begin sessions with their first datagram, and give out bundles."""
+    keys: Path | None = None
+    """The key file of the cell; without one the keys end with the process."""
+
+    def __post_init__(self) -> None:
+        if self.http3 and self.tls is None:
+            raise ToolFailure("--http3 needs --tls-cert and --tls-key")
+        if self.keys is not None and not self.instant:
+            raise ToolFailure("--keys is of no use with --no-instant")
 
 
 class EchoServer:
     """Holds the echoes of all sessions; one tick of the media clock moves them all."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server | InstantServer) -> None:
         self.server = server
         self.udp_port = server.port
+        if isinstance(server, InstantServer):
+            server.set_greet(lambda arrival: greet(arrival.session))
         self.say: Say = lambda _: None
         self._calls = 0
         self._echoes: dict[Session, Echo] = {}
@@ -53,22 +88,29 @@ class EchoServer:
 
     def accept(self, offer: str) -> Session:
         """Answer an offer (`session.answer`) and let an echo take the call."""
-        session = self.server.accept_offer(offer)
+        plain = self.server.server if isinstance(self.server, InstantServer) else self.server
+        session = plain.accept_offer(offer)
+        greet(session)
         self.attend(session)
         return session
 
-    def attend(self, session: Session) -> None:
-        """Let an echo take the call."""
+    def attend(self, session: Session, how: str = "") -> None:
+        """Let an echo take the call, which is greeted already."""
         self._echoes[session] = Echo(session)
         self._calls += 1
         number = self._calls
-        self.say(f"call {number} begins")
+        self.say(f"call {number} begins{how}")
         session.closed.add_done_callback(lambda ending: self._end(session, number, ending))
 
     def receive_call(self, session: Session, info: CallInfo) -> Coroutine[None, None, None] | None:
-        """Let an echo take a call that came through signalling, and answer its events."""
-        self.attend(session)
-        return answer_events(session, info) if info.kind is Kind.REALTIME else None
+        """Let an echo take a call, and answer its events."""
+        if info.path is None:
+            greet(session)
+            self.attend(session)
+        else:
+            self.attend(session, f" ({info.path.value})")
+        talks = info.events is not None or info.kind is Kind.REALTIME
+        return answer_events(session, info) if talks else None
 
     def _end(self, session: Session, number: int, ending: Ending) -> None:
         self._echoes.pop(session, None)
@@ -89,11 +131,21 @@ class EchoServer:
         await self.server.close()
 
 
-async def open_echo_server(host: str, port: int, config: ServerConfig) -> EchoServer:
+async def open_echo_server(
+    host: str,
+    port: int,
+    config: ServerConfig,
+    *,
+    instant: bool = False,
+    keyring: Keyring | None = None,
+) -> EchoServer:
     """Open the UDP port. Raises ToolFailure, one line, when it is taken."""
     greeting()
     try:
-        return EchoServer(await listen(host, port, config=config))
+        if not instant:
+            return EchoServer(await listen(host, port, config=config))
+        made = InstantConfig(server=config)
+        return EchoServer(await listen_instant(host, port, config=made, keyring=keyring))
     except UsageError as error:
         raise ToolFailure(str(error)) from error
 
@@ -115,6 +167,7 @@ async def serve(config: ServeConfig, say: Say) -> None:
     """Serve until interrupted."""
     if config.tls is not None:
         config.tls.check()
+    keyring = None if config.keys is None else load_keyring(config.keys)
     try:
         signalling = SignallingConfig(
             cors_origins=config.cors_origins, origin_trials=config.origin_trials
@@ -124,7 +177,10 @@ async def serve(config: ServeConfig, say: Say) -> None:
         raise ToolFailure(str(error)) from error
     listener = open_web_port(config.host, config.http_port)
     try:
-        echoes = await open_echo_server(config.host, config.udp_port, media)
+        quic = open_quic_port(listener) if config.http3 else None
+        echoes = await open_echo_server(
+            config.host, config.udp_port, media, instant=config.instant, keyring=keyring
+        )
     except ToolFailure:
         listener.close()
         raise
@@ -136,11 +192,39 @@ async def serve(config: ServeConfig, say: Say) -> None:
     )
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
+    _listen_for_changes(echoes.server, config.keys, say)
     host, port = _WILDCARDS.get(config.host, config.host), listener.getsockname()[1]
     url = web_url(host, port, "http" if config.tls is None else "https")
     say(f"echo at {url} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
     echoes.say = say
     try:
-        await run_web(app, listener, stop, config.tls)
+        await run_web(app, listener, stop, config.tls, quic=quic)
     finally:
         await echoes.close()
+
+
+def _listen_for_changes(server: Server | InstantServer, keys: Path | None, say: Say) -> None:
+    """Read the key file again at SIGHUP, take no new calls after SIGUSR1."""
+    if not isinstance(server, InstantServer):
+        return
+
+    def reload() -> None:
+        if keys is None:
+            say("there is no key file to read again: see --keys")
+            return
+        try:
+            server.rotate(load_keyring(keys))
+        except (ToolFailure, InvalidConfig) as error:
+            say(f"the keys stay as they are: {error}")
+        else:
+            say(f"keys read again from {keys}")
+
+    def drain() -> None:
+        server.drain()
+        say("no new calls are taken")
+
+    loop = asyncio.get_running_loop()
+    # signals reach the loop on Unix only
+    with contextlib.suppress(NotImplementedError, AttributeError):
+        loop.add_signal_handler(signal.SIGHUP, reload)
+        loop.add_signal_handler(signal.SIGUSR1, drain)

@@ -1,4 +1,4 @@
-"""An ASGI application on this event loop: hypercorn with HTTP/1.1 and HTTP/2, beside the media.
+"""An ASGI application on this event loop: hypercorn with HTTP/1.1, 2 and 3, beside the media.
 
 open_web_port ─ a listening socket ─▶ run_web(app) ─ stop.set() ─▶ no connection is left
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import signal
 import socket
@@ -17,7 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hypercorn.asyncio import serve
+from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
+from hypercorn.typing import LifespanState
+from hypercorn.utils import wrap_app
 
 from warp_tools.failure import ToolFailure
 
@@ -29,6 +33,7 @@ GRACE_S = 0.3
 _BACKLOG = 128
 _MAX_PORT = 65535
 _READ_TIMEOUT_S = 30
+_ALT_SVC_S = 3600
 
 
 def open_web_port(host: str, port: int) -> socket.socket:
@@ -72,13 +77,42 @@ class Tls:
             ) from error
 
 
+def open_quic_port(listener: socket.socket) -> socket.socket:
+    """Return a UDP socket at the address of a listener, for HTTP/3 beside it.
+
+    Raises ToolFailure, one line, when it is taken or what HTTP/3 needs is not installed.
+    """
+    if importlib.util.find_spec("aioquic") is None:
+        raise ToolFailure("HTTP/3 needs aioquic: pip install 'warp-rtc[http3]'")
+    address = listener.getsockname()
+    sock = socket.socket(listener.family, socket.SOCK_DGRAM)
+    try:
+        sock.bind(address)
+    except OSError as error:
+        sock.close()
+        raise ToolFailure(
+            f"cannot listen on UDP port {address[1]} for HTTP/3: {error.strerror}"
+        ) from error
+    return sock
+
+
 async def run_web(
-    app: ASGIApp, listener: socket.socket, stop: asyncio.Event, tls: Tls | None = None
+    app: ASGIApp,
+    listener: socket.socket,
+    stop: asyncio.Event,
+    tls: Tls | None = None,
+    *,
+    quic: socket.socket | None = None,
 ) -> None:
-    """Serve until `stop` is set; takes over the socket."""
+    """Serve until `stop` is set; takes over the sockets.
+
+    With `quic`, which needs `tls`, responses name HTTP/3 on its port (Alt-Svc, RFC 7838).
+    """
     config = Config()
     if tls is not None:
         config.certfile, config.keyfile = str(tls.certificate), str(tls.key)
+        if quic is not None:
+            config.alt_svc_headers = [f'h3=":{quic.getsockname()[1]}"; ma={_ALT_SVC_S}']
     config.bind = [f"fd://{listener.detach()}"]
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = GRACE_S + 1
@@ -88,6 +122,9 @@ async def run_web(
     framework: Any = app  # hypercorn spells the same protocol in other words
     serving = asyncio.create_task(serve(framework, config, shutdown_trigger=stop.wait, mode="asgi"))
     stopping = asyncio.create_task(stop.wait())
+    tasks = [serving, stopping]
+    if quic is not None:
+        tasks.append(asyncio.create_task(_serve_quic(framework, config, quic)))
     try:
         await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         # a client that dawdles does not hold up the end
@@ -95,11 +132,26 @@ async def run_web(
             await asyncio.wait({serving}, timeout=2 * GRACE_S)
     finally:
         with _unreported_cancellations():
-            for task in (serving, stopping):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(serving, stopping, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
     if not serving.cancelled() and (error := serving.exception()) is not None:
         raise error
+
+
+async def _serve_quic(app: Any, config: Config, sock: socket.socket) -> None:
+    """Serve HTTP/3 until cancelled: hypercorn's own way leaves the socket open at the end."""
+    from hypercorn.asyncio.udp_server import UDPServer
+
+    loop = asyncio.get_running_loop()
+    wrapped = wrap_app(app, config.wsgi_max_body_size, "asgi")
+    transport, protocol = await loop.create_datagram_endpoint(
+        lambda: UDPServer(wrapped, loop, config, WorkerContext(None), LifespanState({})), sock=sock
+    )
+    try:
+        await protocol.run()
+    finally:
+        transport.close()
 
 
 @contextlib.contextmanager

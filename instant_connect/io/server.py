@@ -116,6 +116,11 @@ class InstantServer(SessionOwner):
         return self._inner.addresses
 
     @property
+    def sessions(self) -> list[Session]:
+        """The sessions that have not ended, proven or not."""
+        return self._inner.sessions
+
+    @property
     def hold_s(self) -> float:
         """For how long an answer can be taken up, in seconds."""
         return self.host.answers.hold_s

@@ -57,9 +57,14 @@ class Caller:
 
 
 @asynccontextmanager
-async def caller(server: ServerConfig | None = None) -> AsyncIterator[Caller]:
+async def caller(
+    server: ServerConfig | None = None, *, instant: bool | None = None
+) -> AsyncIterator[Caller]:
     """A caller before a served echo; its session is closed at the end."""
-    async with echo_site(server=server) as (url, _), httpx.AsyncClient(base_url=url) as web:
+    async with (
+        echo_site(server=server, instant=instant) as (url, _),
+        httpx.AsyncClient(base_url=url) as web,
+    ):
         made = Caller(web)
         try:
             yield made
@@ -86,9 +91,10 @@ async def hear(session: Session) -> None:
         await anext(aiter(session.audio_in))
 
 
-def test_a_call_with_events_and_the_servers_view_of_it() -> None:
+@pytest.mark.parametrize("instant", [True, False])
+def test_a_call_with_events_and_the_servers_view_of_it(instant: bool) -> None:
     async def story() -> None:
-        async with caller() as made:
+        async with caller(instant=instant) as made:
             session = await made.call(f"{CALLS}?dcid=4")
             events = session.channel("oai-events", negotiated=True, stream_id=4)
             created = json.loads(str(await anext(events)))
@@ -104,6 +110,7 @@ def test_a_call_with_events_and_the_servers_view_of_it() -> None:
             while "first_media_received" not in told["milestones_ms"]:
                 told = await made.stats()
             assert told["state"] == "connected"
+            assert told["path"] == ("signalled" if instant else None)
             assert told["dtls"] == {
                 "version": "1.3",
                 "group": "X25519MLKEM768",

@@ -9,7 +9,7 @@ import pytest
 from warp.rtp import AudioFrame
 from warp_tools.audio import likeness, packaged_sound
 from warp_tools.caller import CallConfig, hold_call
-from warp_tools.echo import MAX_BEHIND_MS, Echo, greeting
+from warp_tools.echo import MAX_BEHIND_MS, Echo, greet, greeting
 from warp_tools.hearing import Recording
 from warp_tools.opus import encoded
 
@@ -73,6 +73,7 @@ class Talk:
 
 def talk() -> tuple[Talk, Echo]:
     session = Talk()
+    greet(session)
     return session, Echo(session)
 
 

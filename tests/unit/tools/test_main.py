@@ -112,12 +112,19 @@ def test_ports_in_use(capsys: pytest.CaptureFixture[str]) -> None:
         ("--tls-cert", "certificate.pem", "belong together"),
         ("--tls-key", "key.pem", "belong together"),
         ("--host", "192.0.2.1", "cannot listen on http://192.0.2.1"),
+        ("--keys", "nowhere.json", "warp keys new"),
     ],
 )
 def test_what_no_server_can_be_told(
     capsys: pytest.CaptureFixture[str], option: str, value: str, says: str
 ) -> None:
     assert says in fails(capsys, "serve", "--port", 0, option, value)
+
+
+def test_serve_options_that_need_others(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "needs --tls-cert" in fails(capsys, "serve", "--port", 0, "--http3")
+    line = fails(capsys, "serve", "--port", 0, "--no-instant", "--keys", "keys.json")
+    assert "--no-instant" in line
 
 
 @pytest.mark.parametrize("port", [-1, 65536])

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from instant_connect.io import InstantServer
 from tests.unit.sdp.build import local
 from tests.unit.tools.web_server import echo_site
 from warp.sdp import create_offer
@@ -189,9 +190,10 @@ def test_our_own_server_is_understood() -> None:
                     await open_call(url, OFFER, token=token)
             call = await open_call(url, OFFER, token="right")
             assert call.answer.startswith("v=0\r\n")
-            assert len(echoes.server.sessions) == 1
+            assert isinstance(echoes.server, InstantServer)
+            assert echoes.server.stats()["held_offers"] == 1
             await call.hang_up()
-            assert echoes.server.sessions == []
+            assert echoes.server.stats()["held_offers"] == 0
             with pytest.raises(ToolFailure, match="refused the offer: 400 line 1: the first line"):
                 await open_call(url, "v=1", token="right")
 

@@ -12,6 +12,11 @@ from typing import Any
 
 import httpx
 import pytest
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -20,7 +25,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.unit.tools.web_server import HOST, web_server
 from warp_tools.failure import ToolFailure
-from warp_tools.web import Tls, open_web_port, web_url
+from warp_tools.web import Tls, open_quic_port, open_web_port, web_url
 
 
 async def hello(scope: Any, receive: Any, send: Any) -> None:
@@ -97,6 +102,70 @@ def test_browsers_get_http_2_over_tls(tls: Tls) -> None:
             assert (response.http_version, response.text) == ("HTTP/2", "hello")
 
     asyncio.run(story())
+
+
+async def get_by_http_3(port: int, trust: Path) -> tuple[bytes, bytes]:
+    """The status and the body of the root, asked over QUIC."""
+    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    status, body = bytearray(), bytearray()
+
+    class Asker(QuicConnectionProtocol):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.http = H3Connection(self._quic)
+
+        def ask(self) -> None:
+            head = [(b":method", b"GET"), (b":scheme", b"https"), (b":path", b"/")]
+            number = self._quic.get_next_available_stream_id()
+            self.http.send_headers(number, [*head, (b":authority", HOST.encode())], True)
+            self.transmit()
+
+        def quic_event_received(self, event: Any) -> None:
+            for found in self.http.handle_event(event):
+                if isinstance(found, HeadersReceived):
+                    status.extend(dict(found.headers)[b":status"])
+                elif isinstance(found, DataReceived):
+                    body.extend(found.data)
+                if getattr(found, "stream_ended", False) and not done.done():
+                    done.set_result(None)
+
+    config = QuicConfiguration(alpn_protocols=H3_ALPN, is_client=True)
+    config.load_verify_locations(cafile=str(trust))
+    async with connect(HOST, port, configuration=config, create_protocol=Asker) as asker:
+        asker.ask()  # type: ignore[attr-defined]
+        await asyncio.wait_for(done, 10)
+    return bytes(status), bytes(body)
+
+
+def test_http_3_is_served_beside_and_said_to_be_there(tls: Tls) -> None:
+    async def story() -> None:
+        trust = ssl.create_default_context(cafile=tls.certificate)
+        async with (
+            web_server(hello, tls, http3=True) as url,
+            httpx.AsyncClient(verify=trust) as web,
+        ):
+            port = int(url.rpartition(":")[2])
+            response = await web.get(url)
+            assert f'h3=":{port}"' in response.headers["alt-svc"]
+            assert await get_by_http_3(port, tls.certificate) == (b"200", b"hello")
+
+    asyncio.run(story())
+
+
+def test_a_udp_port_that_is_taken_is_one_line() -> None:
+    with (
+        open_web_port(HOST, 0) as listener,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken,
+    ):
+        taken.bind(listener.getsockname())
+        with pytest.raises(ToolFailure, match=r"UDP port \d+ for HTTP/3: .*in use"):
+            open_quic_port(listener)
+
+
+def test_http_3_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with open_web_port(HOST, 0) as listener, pytest.raises(ToolFailure, match="pip install"):
+        open_quic_port(listener)
 
 
 def test_files_that_hold_no_certificate_and_key(tls: Tls, tmp_path: Path) -> None:

@@ -1,0 +1,92 @@
+"""The key file of a cell: made, read, and replaced under a running server.
+
+    warp keys new FILE ─▶ FILE ─ load_keyring ─▶ warp serve --keys FILE      SIGHUP: read again
+    warp keys rotate FILE                       └ tickets of the epoch before still open
+
+Every server of a cell reads the same file. It holds every secret of the cell, so nobody else may
+read it, and nothing that is said of it repeats what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from instant_connect.keyring import Epoch, Keyring, parse_keyring
+from warp.entropy import SystemEntropy
+from warp.errors import InvalidConfig
+from warp_tools.failure import ToolFailure
+
+_MAX_BYTES = 65_536
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+def load_keyring(path: Path) -> Keyring:
+    """Read a key file. Raises ToolFailure, one line, with the remedy where there is one."""
+    try:
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            content = file.read(_MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise ToolFailure(f"there is no key file {path}: warp keys new {path} makes one") from None
+    except OSError as error:
+        raise ToolFailure(f"cannot read the key file {path}: {error.strerror}") from error
+    if stat.S_ISREG(mode) and mode & _OTHERS:
+        raise ToolFailure(f"others may read the key file {path}: chmod 600 {path}")
+    try:
+        return parse_keyring(content[:_MAX_BYTES].decode("ascii"))
+    except (UnicodeDecodeError, InvalidConfig) as error:
+        reason = error if isinstance(error, InvalidConfig) else "it is not text"
+        raise ToolFailure(f"{path} is no key file: {reason}") from None
+
+
+def new_keyring(path: Path, cell: int) -> None:
+    """Make a key file with one fresh epoch. Raises ToolFailure when there is a file already."""
+    try:
+        made = Keyring.generate(SystemEntropy(), time.time(), cell=cell)
+    except InvalidConfig as error:
+        raise ToolFailure(str(error)) from error
+    try:
+        _write(path, made.to_text(), os.O_CREAT | os.O_EXCL)
+    except FileExistsError:
+        raise ToolFailure(f"{path} exists already: its tickets would not open any more") from None
+
+
+def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> None:
+    """Replace a key file by what `change` makes of it and a fresh epoch."""
+    ring = load_keyring(path)
+    fresh = Epoch.generate(ring.next_key_id(), SystemEntropy(), time.time())
+    beside = path.with_name(f".{path.name}.new")
+    try:
+        # whoever reads meanwhile gets the old file or the new one, never half of it
+        _write(beside, change(ring, fresh).to_text(), os.O_CREAT | os.O_TRUNC)
+        beside.replace(path)
+    except InvalidConfig as error:
+        raise ToolFailure(str(error)) from error
+
+
+def rotate(ring: Keyring, fresh: Epoch) -> Keyring:
+    """Seal with the epoch to come, or with a fresh one where none was staged."""
+    return ring.rotate(None if ring.upcoming is not None else fresh)
+
+
+def stage(ring: Keyring, fresh: Epoch) -> Keyring:
+    """Accept a fresh epoch, and do not seal with it yet: first every server has to know it."""
+    if ring.upcoming is not None:
+        raise InvalidConfig("an epoch is staged already: rotate first")
+    return ring.stage(fresh)
+
+
+def _write(path: Path, text: str, flags: int) -> None:
+    try:
+        handle = os.open(path, os.O_WRONLY | flags, 0o600)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            os.fchmod(handle, 0o600)
+            file.write(text)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise ToolFailure(f"cannot write the key file {path}: {error.strerror}") from error
