@@ -19,6 +19,7 @@ PEERS = {
     "wrtc": "pip install 'warp-rtc[peers]'",
     "chromium": "apt-get install chromium",
     "firefox-esr": "apt-get install firefox-esr",
+    "tshark": "apt-get install tshark",
 }
 
 settings.register_profile(

@@ -35,6 +35,7 @@ EXPECTED = {
     "ICE": numbered("ICE", (1, 73)),
     "RTP": numbered("RTP", (1, 55)),
     "SDP": numbered("SDP", (1, 48)),
+    "WHIP": numbered("WHIP", (1, 23)),
     "IC": numbered("IC", (1, 68)),
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ SLOWEST_INPUT_S = 10
 
 ONE = """
 import atheris, sys
-with atheris.instrument_imports(include=["warp"]):
+with atheris.instrument_imports(include=["warp", "instant_connect"]):
     import tests.fuzz.{module} as module
 for number, seed in enumerate(getattr(module, "SEEDS", ())):
     with open(f"{{sys.argv[1]}}/{{number}}", "wb") as file:
