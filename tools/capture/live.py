@@ -1,6 +1,6 @@
 """`warp pcap live`: the ladder while it happens, from a network interface.
 
-Linux: a packet socket with the kernel's own time stamps. Elsewhere scapy (extra `pcap`) opens the
+Linux: a packet socket with the kernel's own time stamps. Elsewhere scapy (extra `tools`) opens the
 interface. What leaves and what arrives on a loopback is one packet and is taken once.
 
     interface ─▶ LiveFrames ─▶ Reader ─▶ Finder ─▶ a line as soon as it is known
@@ -131,7 +131,7 @@ def _open_scapy(name: str) -> Any:
         from scapy.config import conf
     except ImportError as error:
         raise ToolFailure(
-            "capturing on this system needs scapy: pip install 'warp-rtc[pcap]'"
+            "capturing on this system needs scapy: pip install 'warp-rtc[tools]'"
         ) from error
     return conf.L2listen(iface=None if name == ANY else name)
 

@@ -1,6 +1,6 @@
 """The ladder as a picture: time runs down, a slanted arrow is a datagram, stages at the margins.
 
-matplotlib (extra `pcap`) draws; nothing is shown on a screen. Called by `warp pcap explain --plot`.
+matplotlib (extra `tools`) draws; nothing is shown on a screen. Called by `warp pcap explain --plot`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def draw(measured: Iterable[Facts], path: Path, *, several: bool) -> list[Path]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ToolFailure("pictures need matplotlib: pip install 'warp-rtc[pcap]'") from error
+        raise ToolFailure("pictures need matplotlib: pip install 'warp-rtc[tools]'") from error
     written: list[Path] = []
     for facts in itertools.islice(measured, MAX_PICTURES):
         target = path

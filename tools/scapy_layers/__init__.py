@@ -1,6 +1,6 @@
 """Layers for scapy: STUN with SPED, DTLS 1.2 and 1.3 as far as it is in the clear, SNAP's INIT.
 
-    from warp_tools.scapy_layers import *      # in a scapy session; scapy is an extra: [pcap]
+    from warp_tools.scapy_layers import *      # in a scapy session; scapy is an extra: [tools]
 
     UDP payload ─ bind(port) ─▶ WebRTC ─┬▶ STUN ─▶ STUNDtls, STUNDtlsAck, STUNUsername …
                                         ├▶ DTLS ─▶ DTLSPlaintext ─▶ DTLSHandshake ─▶ hellos …

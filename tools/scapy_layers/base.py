@@ -13,7 +13,7 @@ try:
     from scapy.packet import Packet, Raw
 except ImportError as error:
     raise ImportError(
-        "scapy is not installed: pip install 'warp-rtc[pcap]' brings it along"
+        "scapy is not installed: pip install 'warp-rtc[tools]' brings it along"
     ) from error
 
 SCAPY_VERSION: Final[str] = scapy.__version__

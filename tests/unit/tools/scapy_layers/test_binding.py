@@ -80,5 +80,5 @@ def test_without_scapy_it_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.strip() == (
-        "scapy is not installed: pip install 'warp-rtc[pcap]' brings it along"
+        "scapy is not installed: pip install 'warp-rtc[tools]' brings it along"
     )
