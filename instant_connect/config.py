@@ -49,6 +49,8 @@ class SignallingConfig:
     max_session_bytes: int = 65_536  # of the JSON object that comes with an offer
     read_timeout_s: float = 10.0  # for one request, from its head to its last byte
     retry_after_s: int = 2  # told to whoever finds the server full (RFC 9110 section 10.2.3)
+    rate_per_s: float = 50.0  # offers and bundles of one address, and of one token
+    burst: int = 250  # of them at once
     cors_origins: tuple[str, ...] = ()  # of pages elsewhere that may call; "*": any
     ice_servers: tuple[IceServer, ...] = ()
     origin_trials: tuple[str, ...] = field(default=(), repr=False)  # tokens sent with the page
@@ -60,9 +62,11 @@ class SignallingConfig:
             # a text is a tuple of its letters
             if isinstance(getattr(self, name), str):
                 raise InvalidConfig(f"{name} is a tuple of texts, not one text")
-        for name in ("max_calls", "max_sdp_bytes", "max_session_bytes"):
+        for name in ("max_calls", "max_sdp_bytes", "max_session_bytes", "burst"):
             if getattr(self, name) < 1:
                 raise InvalidConfig(f"{name} must be at least 1, not {getattr(self, name)}")
+        if not self.rate_per_s > 0:
+            raise InvalidConfig(f"rate_per_s must be above 0, not {self.rate_per_s}")
         if not 0 <= self.dcid <= MAX_DCID:
             raise InvalidConfig(f"dcid is 0 to {MAX_DCID}, not {self.dcid}")
         for origin in self.cors_origins:

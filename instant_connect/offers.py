@@ -37,6 +37,7 @@ class Kind(Name):
 
     WHIP = "whip"
     REALTIME = "realtime"
+    PIPECAT = "pipecat"
     INSTANT = "instant"
     """By its first datagram; its offer has not come yet, if it ever does."""
 
@@ -100,16 +101,16 @@ def parse_dcid(text: str | None) -> int | None:
     raise _refused("invalid_dcid", what, "dcid")
 
 
-def parse_object(text: str) -> dict[str, Any]:
+def parse_object(text: str, name: str = "session") -> dict[str, Any]:
     """Return the JSON object that came with an offer; raise `Refusal` when it is none."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
         what = str(error)[:200] if isinstance(error, ValueError) else "it is nested too deeply"
-        raise _refused("invalid_json", f"session is not JSON: {what}", "session") from None
+        raise _refused("invalid_json", f"{name} is not JSON: {what}", name) from None
     if not isinstance(value, dict):
-        what = f"session is a JSON object, not {type(value).__name__}"
-        raise _refused("invalid_session", what, "session")
+        what = f"{name} is a JSON object, not {type(value).__name__}"
+        raise _refused("invalid_session", what, name)
     return value
 
 

@@ -120,11 +120,7 @@ class Signalling:
 
     def open(self, ask: Ask, kind: Kind, clock: Callable[[], float]) -> Reply:
         """Answer an offer (RFC 9725 section 4.2), or repeat the answer that it was given."""
-        offer = read_offer(ask, kind, self._config)
-        call = self.calls.find(offer.key) if offer.key is not None else None
-        if call is None:
-            call = self._begin(ask, kind, offer)
-            call.answered_at = clock()
+        call = self.begin(ask, kind, read_offer(ask, kind, self._config), clock)
         return Reply(
             status=201,
             body=call.session.answer,
@@ -133,10 +129,18 @@ class Signalling:
                 ("Location", f"{ask.base}{PATHS[kind]}/{call.info.id}"),
                 ("ETag", call.etag),
                 _ACCEPT_PATCH,
-                *_status(call, ask),
+                *status_headers(call, ask),
                 *self._links(),
             ),
         )
+
+    def begin(self, ask: Ask, kind: Kind, offer: Offer, clock: Callable[[], float]) -> Call:
+        """Return the call of an offer, which is answered; a new one unless the offer is known."""
+        call = self.calls.find(offer.key) if offer.key is not None else None
+        if call is None:
+            call = self._begin(ask, kind, offer)
+            call.answered_at = clock()
+        return call
 
     def _begin(self, ask: Ask, kind: Kind, offer: Offer) -> Call:
         if self._instant is not None:
@@ -219,7 +223,7 @@ class Signalling:
             require_match(ask.if_match, call.etag)
         offer = text_of(ask.body, "the offer", limit=self._config.max_sdp_bytes)
         described(offer)
-        answer = self._renegotiated(call, offer)
+        answer = self.renegotiate(call, offer)
         return Reply(
             status=200, body=answer, content_type=SDP, headers=(("ETag", call.etag), _ACCEPT_PATCH)
         )
@@ -243,18 +247,29 @@ class Signalling:
             raise refuse_sdp(error) from error
         if restarts:
             offer = restarted_offer(call.session.remote_description, fragment)
-            self._renegotiated(call, offer)
+            self.renegotiate(call, offer)
             call.restarted = True
             return _restarted(call)
         for line in fragment.candidates:
-            _trickle(call, line)
+            self.trickle(call, line)
         if fragment.end_of_candidates:
-            _trickle(call, None)
+            self.trickle(call, None)
         # a restart that is asked for again, because its answer was lost
         is_repeated = call.restarted and fragment.pwd and is_any(ask.if_match)
         return _restarted(call) if is_repeated else Reply(status=204)
 
-    def _renegotiated(self, call: Call, offer: str) -> str:
+    def trickle(self, call: Call, line: str | None) -> None:
+        """Take in one candidate, or None: no more come."""
+        try:
+            call.session.add_remote_candidate(line)
+        except InvalidConfig:
+            # a transport or an address that we do not know is left out (RFC 9725 section 4.3.2)
+            return
+        except InvalidState as error:
+            raise Refusal(404, "call_not_found", str(error)) from error
+
+    def renegotiate(self, call: Call, offer: str) -> str:
+        """Answer another offer of a call; what cannot be is a `Refusal`, and changes nothing."""
         try:
             answer = call.session.accept_offer(offer)
         except SdpError as error:
@@ -295,7 +310,7 @@ def _info(call_id: str, ask: Ask, kind: Kind, offer: Offer, path: Path | None) -
     )
 
 
-def _status(call: Call, ask: Ask) -> Headers:
+def status_headers(call: Call, ask: Ask) -> Headers:
     """Tell whoever names an attempt what became of it; a server that knows none has a new call."""
     if ask.attempt is None:
         return ()
@@ -325,16 +340,6 @@ def _restarted(call: Call) -> Reply:
         content_type=SDP_FRAGMENT,
         headers=(("ETag", call.etag), _ACCEPT_PATCH),
     )
-
-
-def _trickle(call: Call, line: str | None) -> None:
-    try:
-        call.session.add_remote_candidate(line)
-    except InvalidConfig:
-        # a transport or an address that we do not know is left out (RFC 9725 section 4.3.2)
-        return
-    except InvalidState as error:
-        raise Refusal(404, "call_not_found", str(error)) from error
 
 
 def require_match(if_match: str, etag: str) -> None:

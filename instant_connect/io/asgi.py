@@ -6,6 +6,8 @@
     POST   /v1/realtime/calls[?dcid=N]        application/sdp, or a form with `sdp` and `session`
     PUT, PATCH, DELETE /v1/realtime/calls/{id}            another offer; trickle, restart; the end
     POST   /v1/realtime/calls/{id}/hangup     GET /v1/realtime/calls/{id}/stats
+    POST, PATCH /api/offer                    JSON, for pipecat's clients
+    GET    /metrics                           counts of an Instant Connect server, for Prometheus
     GET    /v1/client-config                  what our own page has to know
     GET    /, /*.js, ...                      our own page
 
@@ -17,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib import metadata
@@ -45,7 +48,10 @@ from instant_connect.io.pages import Pages
 from instant_connect.io.prospects import Prospect, Prospects
 from instant_connect.io.reception import Accept, Reception
 from instant_connect.io.server import InstantServer
+from instant_connect.limits import RateLimit, address_key, token_key
+from instant_connect.metrics import Metrics, prometheus
 from instant_connect.offers import Kind
+from instant_connect.pipecat import PipecatDoor
 from instant_connect.report import start_report
 from instant_connect.signalling import PATHS, Signalling
 from warp.entropy import SystemEntropy
@@ -53,6 +59,8 @@ from warp.errors import InvalidState
 from warp.io import Server
 
 BUNDLE_PATH: Final = "/v1/instant"
+OFFER_PATH: Final = "/api/offer"
+_PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _MAX_UFRAG: Final = 256  # RFC 8839 section 5.4; longer ones name nothing
 Policy = Callable[[HTTPConnection], int]
 """What the application has agreed to with whoever asks, as its own number of 32 bits."""
@@ -126,6 +134,8 @@ class _Routes:
             welcome=self._welcome,
             instant=self._prospects,
         )
+        self._pipecat = PipecatDoor(self._signalling, max_body_bytes=config.max_body_bytes)
+        self._rate = RateLimit(config.rate_per_s, config.burst)
         self._pages = Pages(config.origin_trials)
 
     def all(self) -> list[Route]:
@@ -141,6 +151,8 @@ class _Routes:
             _resource(f"{calls}/{{id}}/stats", {"GET": self.stats}),
             _resource("/v1/client-config", {"GET": self.client_config}),
             _resource(BUNDLE_PATH, {"GET": self.bundle}),
+            _resource(OFFER_PATH, {"POST": self.offer, "PATCH": self.trickle}),
+            _resource("/metrics", {"GET": self.metrics}),
         ]
         if self.config.pages:
             table.append(Route("/{path:path}", self.page, methods=["GET"]))
@@ -148,7 +160,7 @@ class _Routes:
 
     def _door(self, kind: Kind) -> Route:
         async def post(request: Request) -> Response:
-            ask = await self._ask(request, form=kind is Kind.REALTIME)
+            ask = await self._ask(request, form=kind is Kind.REALTIME, begins=True)
             return response_of(self._signalling.open(ask, kind, asyncio.get_running_loop().time))
 
         posts = SDP if kind is Kind.WHIP else f"{SDP}, {FORM}"
@@ -179,7 +191,7 @@ class _Routes:
 
     async def bundle(self, request: Request) -> Response:
         """Give out tickets for calls to come: each of them is worth one."""
-        await self._admit(request)
+        await self._admit(request, begins=True)
         server = self._instant
         if server is None:
             raise Refusal(404, "not_instant", "this server begins sessions by signalling only")
@@ -195,6 +207,22 @@ class _Routes:
     def _policy_of(self, request: Request) -> int:
         return 0 if self._policy is None else self._policy(request)
 
+    async def offer(self, request: Request) -> Response:
+        """Take an offer in JSON."""
+        ask = await self._ask(request, begins=True)
+        return response_of(await self._pipecat.open(ask, asyncio.get_running_loop().time))
+
+    async def trickle(self, request: Request) -> Response:
+        """Take candidates in JSON."""
+        return response_of(self._pipecat.patch(await self._ask(request)))
+
+    async def metrics(self, request: Request) -> Response:
+        """Tell what is under way, and why datagrams came to nothing."""
+        await self._admit(request)
+        calls: Metrics = {"calls": {"": len(self._signalling.calls)}}
+        known = {} if self._instant is None else self._instant.metrics()
+        return Response(prometheus({**calls, **known}), media_type=_PROMETHEUS)
+
     async def client_config(self, request: Request) -> Response:
         """Tell our own page where to call, and how."""
         base = request.scope.get("root_path", "")
@@ -205,6 +233,7 @@ class _Routes:
                 "endpoints": {
                     "calls": base + PATHS[Kind.REALTIME],
                     "whip": base + PATHS[Kind.WHIP],
+                    "offer": base + OFFER_PATH,
                     "instant": None if self._instant is None else base + BUNDLE_PATH,
                 },
                 "events": {"label": EVENTS, "dcid": self.config.dcid},
@@ -220,11 +249,32 @@ class _Routes:
 
     # -- what they share ----------------------------------------------------------------------
 
-    async def _admit(self, request: Request) -> None:
-        """Raise `Refusal` (401) unless the request may be served."""
-        if self._authorize is None:
-            return
-        allowed = self._authorize(request)
+    async def _admit(self, request: Request, *, begins: bool = False) -> None:
+        """Raise `Refusal` (401, 429) unless the request may be served.
+
+        What `begins` something is counted, first by address: guessing tokens is slow then.
+        """
+        if begins:
+            host = request.client.host if request.client is not None else ""
+            self._count(address_key(host))
+        if self._authorize is not None:
+            await self._authorized(request, self._authorize)
+        if begins and (given := request.headers.get("authorization")) is not None:
+            self._count(token_key(given))
+
+    def _count(self, key: str) -> None:
+        wait_s = self._rate.wait_s(key, asyncio.get_running_loop().time())
+        if wait_s:
+            after = str(math.ceil(wait_s))
+            raise Refusal(
+                429,
+                "rate_limited",
+                f"too many requests that begin a call: try again after {after} s",
+                headers=(("Retry-After", after),),
+            )
+
+    async def _authorized(self, request: Request, authorize: Authorize) -> None:
+        allowed = authorize(request)
         if inspect.isawaitable(allowed):
             allowed = await allowed
         if not allowed:
@@ -235,9 +285,9 @@ class _Routes:
                 headers=(("WWW-Authenticate", "Bearer"),),
             )
 
-    async def _ask(self, request: Request, *, form: bool = False) -> Ask:
+    async def _ask(self, request: Request, *, form: bool = False, begins: bool = False) -> Ask:
         """Read a request to its end, and a form's parts where one may come."""
-        await self._admit(request)
+        await self._admit(request, begins=begins)
         body = await read_body(request, self.config.max_body_bytes, self.config.read_timeout_s)
         content_type = request.headers.get("content-type", "")
         parts: Mapping[str, bytes] | None = None

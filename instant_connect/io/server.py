@@ -26,6 +26,7 @@ from instant_connect.decisions import Answered, Arrived, Forwarded
 from instant_connect.host import Host, HostConfig
 from instant_connect.io.arrival import Arrival, Greet, HeldContext
 from instant_connect.keyring import Keyring
+from instant_connect.metrics import Metrics, metrics_of
 from instant_connect.profile import Terms, make_terms
 from instant_connect.router import Roster
 from instant_connect.sessions import InstantSession, Path
@@ -224,6 +225,10 @@ class InstantServer(SessionOwner):
     def set_roster(self, roster: Roster) -> None:
         """Tell which servers of the cell are alive, and which of them are draining."""
         self.host.entrance.roster = roster
+
+    def metrics(self) -> Metrics:
+        """Return counts by tier, path and reason, under names that do not change."""
+        return metrics_of(self.host)
 
     def stats(self) -> dict[str, Any]:
         """Return counts: what is under way, how sessions came, and why datagrams did not."""

@@ -447,6 +447,58 @@ def test_one_call_too_many_is_refused_also_beside_a_stale_attempt() -> None:
     play(story)
 
 
+def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
+    async def story() -> None:
+        async with open_instant_site(rate_per_s=0.5, burst=3) as site:
+            for _ in range(3):
+                assert (await site.web.get("/v1/instant")).status_code == 200
+            refused = await site.web.post(CALLS, content=OFFER, headers=SDP)
+            assert refused.status_code == 429
+            assert refused.headers["retry-after"] == "2"
+            assert refused.json()["error"]["code"] == "rate_limited"
+            # what does not begin anything is not counted
+            assert (await site.web.get("/v1/client-config")).status_code == 200
+            await shifted().pass_time(2.0)
+            assert (await site.web.get("/v1/instant")).status_code == 200
+            assert (await site.web.get("/v1/instant")).status_code == 429
+
+    play(story)
+
+
+def test_one_token_is_one_client_and_guesses_are_counted() -> None:
+    def authorize(request: HTTPConnection) -> bool:
+        return request.headers.get("authorization") in ("Bearer one", "Bearer two")
+
+    async def story() -> None:
+        async with open_instant_site(authorize=authorize, rate_per_s=0.1, burst=4) as site:
+            seen = []
+            for token in ("guess", "one", "one", "two", "one"):
+                headers = {"Authorization": f"Bearer {token}"}
+                seen.append((await site.web.get("/v1/instant", headers=headers)).status_code)
+            assert seen == [401, 200, 200, 200, 429]
+
+    play(story)
+
+
+def test_metrics_are_there_for_whoever_may_call() -> None:
+    def authorize(request: HTTPConnection) -> bool:
+        return request.headers.get("authorization") == "Bearer one"
+
+    async def story() -> None:
+        async with open_instant_site(authorize=authorize) as site:
+            assert (await site.web.get("/metrics")).status_code == 401
+            headers = {"Authorization": "Bearer one"}
+            await site.web.post(CALLS, content=OFFER, headers={**SDP, **headers})
+            response = await site.web.get("/metrics", headers=headers)
+            assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+            assert "instant_connect_calls 1" in response.text
+            assert "instant_connect_held_offers 1" in response.text
+        async with open_site() as plain:
+            assert "instant_connect_calls 0" in (await plain.client.get("/metrics")).text
+
+    play(story)
+
+
 def test_an_application_beside_another() -> None:
     """Closing an application ends what it was given, and what it has promised."""
 

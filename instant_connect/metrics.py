@@ -1,0 +1,61 @@
+"""Counts for dashboards: what is under way, by tier and path, and why datagrams came to nothing.
+
+    Host ─ metrics_of ─▶ {"sessions": {"PROVEN": 3}, "dropped": {...}} ─ prometheus ─▶ text
+
+Labels are the names of enum members: they do not change when a sentence is reworded. Nothing of it
+names a client. Called by `io.server` and `io.asgi`; pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from instant_connect.host import Host
+from instant_connect.tiers import Tier
+
+Metrics = dict[str, dict[str, int]]
+"""Counts by label value by metric; a metric without labels has the one value "" ."""
+_HELP: Final[Mapping[str, tuple[str, str, str]]] = {
+    "sessions": ("gauge", "tier", "Sessions by how much is proven of their client"),
+    "waiting": ("gauge", "", "Clients whose checks are answered and who have not said hello"),
+    "held_offers": ("gauge", "", "Offers that are answered and not taken up yet"),
+    "tickets_used": ("gauge", "", "Tickets remembered as used"),
+    "calls": ("gauge", "", "Calls that HTTP can name"),
+    "proven": ("counter", "path", "Sessions whose client was proven, by the way they came"),
+    "stale": ("counter", "why", "Attempts that an offer could not join"),
+    "dropped": ("counter", "why", "Datagrams that named no session and made none"),
+}
+
+
+def metrics_of(host: Host) -> Metrics:
+    """Return the counts of one server."""
+    tiers = dict.fromkeys((tier.name for tier in Tier), 0)
+    for session in host.sessions.all():
+        tiers[session.tier.name] += 1
+    return {
+        "sessions": tiers,
+        "waiting": {"": host.entrance.waiting},
+        "held_offers": {"": len(host.sessions.held)},
+        "tickets_used": {"": len(host.entrance.replay)},
+        "proven": _named(host.sessions.proven),
+        "stale": _named(host.answers.stale),
+        "dropped": _named(host.entrance.discards),
+    }
+
+
+def _named(counts: Mapping[Any, int]) -> dict[str, int]:
+    return {member.name: count for member, count in counts.items()}
+
+
+def prometheus(metrics: Metrics) -> str:
+    """Return the text that Prometheus scrapes (exposition format 0.0.4)."""
+    lines = []
+    for name, values in metrics.items():
+        kind, label, text = _HELP[name]
+        full = f"instant_connect_{name}{'_total' if kind == 'counter' else ''}"
+        lines += [f"# HELP {full} {text}.", f"# TYPE {full} {kind}"]
+        for value, count in sorted(values.items()):
+            labels = f'{{{label}="{value.lower()}"}}' if label else ""
+            lines.append(f"{full}{labels} {count}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,39 @@
+"""Counts under names that do not change, as Prometheus reads them."""
+
+from __future__ import annotations
+
+import re
+
+from instant_connect.metrics import metrics_of, prometheus
+from tests.unit.instant_connect.door import NOW, SPED_HELLO, Knocker, flow, make_host
+
+LINE = re.compile(r'[a-z_]+(\{[a-z]+="[a-z0-9_]*"\})? [0-9]+')
+
+
+def test_what_is_under_way_and_what_came_to_nothing() -> None:
+    host = make_host()
+    host.receive_unknown(Knocker(1).check(SPED_HELLO), flow(), NOW)
+    host.receive_unknown(Knocker(2).check(), flow(1), NOW)
+    host.receive_unknown(b"nonsense", flow(2), NOW)
+    metrics = metrics_of(host)
+    assert metrics["sessions"]["SHAKING"] == 1
+    assert metrics["waiting"] == {"": 1}
+    assert metrics["dropped"] == {"NOT_FOR_US": 1}
+    assert metrics["proven"] == {}
+    [session] = host.sessions.all()
+    host.sessions.authenticated(session, NOW)
+    after = metrics_of(host)
+    assert (after["sessions"]["PROVEN"], after["sessions"]["SHAKING"]) == (1, 0)
+    assert after["proven"] == {"INSTANT": 1}
+
+
+def test_the_text_is_one_that_prometheus_reads() -> None:
+    host = make_host()
+    host.receive_unknown(b"nonsense", flow(), NOW)
+    text = prometheus({"calls": {"": 3}, **metrics_of(host)})
+    assert text.endswith("\n")
+    assert "instant_connect_calls 3" in text
+    assert 'instant_connect_dropped_total{why="not_for_us"} 1' in text
+    assert "# TYPE instant_connect_dropped_total counter" in text
+    for line in text.splitlines():
+        assert line.startswith("# ") or LINE.fullmatch(line), line
