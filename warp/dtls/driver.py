@@ -165,7 +165,7 @@ class HandshakeDriver:
 
     def _refuse_rest(self, record: Record, now: float) -> None:
         """What follows the last fragment of a record is none."""
-        if record.epoch:
+        if record.epoch or self._handshake.config.strict_plaintext:
             raise misbehaved(
                 Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 9147 section 5.2", "fragment"
             )

@@ -56,6 +56,7 @@ class DtlsRule(enum.Enum):
     UNEXPECTED_MESSAGE = "a message arrived where the protocol has no place for it"
     UNEXPECTED_RECORD = "a record of this type has no place in this epoch"
     RECORD_OVERFLOW = "a record carries more than 2^14 bytes"
+    NO_CONTENT_TYPE = "a protected record holds nothing but padding"
     TOO_MANY_FORGERIES = "more records have failed to decrypt than the cipher bears"
     FRAGMENT_MISMATCH = "fragments of one message contradict each other"
     LEFTOVER_FRAGMENTS = "a message straddles a change of keys"

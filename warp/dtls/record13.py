@@ -146,8 +146,10 @@ class ReadKeys13:
                 Alert.RECORD_OVERFLOW, DtlsRule.RECORD_OVERFLOW, "RFC 9147 section 4.2"
             )
         stripped = inner.rstrip(b"\0")
-        if not stripped:
-            raise Discard(DtlsDiscard.EMPTY)
+        if not stripped:  # not even a content type, and yet from the peer
+            raise misbehaved(
+                Alert.UNEXPECTED_MESSAGE, DtlsRule.NO_CONTENT_TYPE, "RFC 8446 section 5.4"
+            )
         return stripped[-1], sequence, stripped[:-1]
 
     def _count_failure(self) -> None:

@@ -48,7 +48,6 @@ class DtlsDiscard(enum.Enum):
     TOO_LONG = "more ciphertext than a record can have"
     DECRYPTION = "the record does not decrypt"
     REPLAY = "the record was seen before, or is too old to tell"
-    EMPTY = "nothing but padding"
     PLAINTEXT = "a plaintext record where only protected ones count"
     UNAUTHENTICATED_ALERT = "a plaintext alert where only protected ones count"
     CHANGE_CIPHER_SPEC = "the epoch of a record says all that ChangeCipherSpec says"

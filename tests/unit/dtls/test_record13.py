@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from warp.crypto import AeadKind
-from warp.dtls.faults import Alert, HandshakeFault
+from warp.dtls.faults import Alert, DtlsRule, HandshakeFault
 from warp.dtls.record13 import (
     HEADER_LENGTH,
     MAX_FAILURES,
@@ -91,9 +91,13 @@ def test_padding_is_stripped(padding):
     assert open_(read, reseal(write, 0x2F, 0, b"data\x17" + bytes(padding)))[2] == b"data"
 
 
-def test_nothing_but_padding_is_dropped():
+@pytest.mark.parametrize("inner", [b"", bytes(1), bytes(40)])
+def test_nothing_but_padding_is_fatal(inner):
     write, read = keys()
-    assert reason(read, reseal(write, 0x2F, 0, bytes(40))) is DtlsDiscard.EMPTY
+    with pytest.raises(HandshakeFault) as caught:
+        open_(read, reseal(write, 0x2F, 0, inner))
+    assert caught.value.alert is Alert.UNEXPECTED_MESSAGE
+    assert caught.value.error.rule is DtlsRule.NO_CONTENT_TYPE
 
 
 def test_too_much_content_is_fatal():

@@ -405,6 +405,9 @@ def test_strict_servers_say_what_is_wrong():
     two.receive_datagram(plain(22, message(1, 0, b"\xfe\xfdshort")), 0.0)
     assert failure(two).rule is R.MALFORMED_MESSAGE
     two = server(**THIRTEEN, strict_plaintext=True)
+    two.receive_datagram(plain(22, b"\1\0\0"), 0.0)  # half the header of a fragment
+    assert failure(two).rule is R.MALFORMED_MESSAGE
+    two = server(**THIRTEEN, strict_plaintext=True)
     two.receive_datagram(plain(22, message(5, 0, b"what?")), 0.0)
     assert failure(two).rule is R.UNEXPECTED_MESSAGE
     one, two = client(**THIRTEEN), server(**THIRTEEN, strict_plaintext=True)
