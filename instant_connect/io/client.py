@@ -39,6 +39,13 @@ Post = Callable[[str, Mapping[str, str]], Awaitable[Posted]]
 """Takes an offer and headers to signalling and returns its answer."""
 
 
+class Placed(NamedTuple):
+    """A call that is connected, and whether by its first datagram."""
+
+    session: Session
+    is_instant: bool
+
+
 class _NotTaken(Exception):
     """Signalling's answer is not needed: the first way is the call's."""
 
@@ -63,7 +70,7 @@ class InstantClient:
         self._tasks: set[asyncio.Task[Session | None]] = set()
         self.certificate = certificate or default_certificate(self._entropy)
         """Who we are; to be kept with the wallet (`Wallet.to_text`)."""
-        self.wallet = wallet or Wallet()
+        self.wallet = Wallet() if wallet is None else wallet  # an empty one is false
         """Tickets for later calls."""
         self._config = config or ClientConfig()
         self._client = Client(
@@ -77,11 +84,15 @@ class InstantClient:
         neither way leads anywhere, and `HandshakeTimedOut` after `timeout_s`; then nothing is
         left behind.
         """
+        return (await self.place(self._post, timeout_s)).session
+
+    async def place(self, post: Post, timeout_s: float = 30.0) -> Placed:
+        """Call as `connect` does, by the signalling of this one call; tell which way it came."""
         race = Race()
         first, call = await self._begin()
         if first is None:
             race.receive(RaceInput.NEW)
-        second = self._spawn(self._signalled(race, first, call, timeout_s))
+        second = self._spawn(self._signalled(race, first, call, post, timeout_s))
         try:
             session = await asyncio.wait_for(self._decide(race, first, second), timeout_s)
         except BaseException as error:
@@ -93,7 +104,7 @@ class InstantClient:
             raise
         rtt_s = session.stats().get("rtt_s")
         self.wallet.rtt_s = rtt_s if isinstance(rtt_s, float) else self.wallet.rtt_s
-        return session
+        return Placed(session, session is first)
 
     async def close(self) -> None:
         """End every call, and what signalling is still asked. Harmless when repeated."""
@@ -128,13 +139,18 @@ class InstantClient:
         return await self._client.connect(compose, config=config), made[0]
 
     async def _signalled(
-        self, race: Race, first: Session | None, call: InstantCall | None, timeout_s: float
+        self,
+        race: Race,
+        first: Session | None,
+        call: InstantCall | None,
+        post: Post,
+        timeout_s: float,
     ) -> Session | None:
         """Ask signalling; return the connected session of its answer, None if there is no need."""
 
         async def signal(offer: str) -> str:
             try:
-                posted = await self._post(offer, {} if call is None else call.headers())
+                posted = await post(offer, {} if call is None else call.headers())
             except BaseException:
                 race.receive(RaceInput.NO_ANSWER)
                 raise
