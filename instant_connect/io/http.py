@@ -10,6 +10,7 @@ are known by their contents. Called by `caller`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import http.client
 import ssl
 from collections.abc import Mapping
@@ -38,7 +39,7 @@ class Response(NamedTuple):
 class HttpOrigin:
     """One scheme, host and port."""
 
-    __slots__ = ("_context", "_host", "_idle", "_port", "_timeout_s", "is_secure")
+    __slots__ = ("_context", "_host", "_idle", "_is_closed", "_port", "_timeout_s", "is_secure")
 
     def __init__(
         self, url: str, *, timeout_s: float = 10.0, context: ssl.SSLContext | None = None
@@ -61,6 +62,7 @@ class HttpOrigin:
         self._timeout_s = timeout_s
         self._context = context
         self._idle: list[http.client.HTTPConnection] = []
+        self._is_closed = False
         self.is_secure: Final = parts.scheme == "https"
 
     async def request(
@@ -115,8 +117,12 @@ class HttpOrigin:
                 self._idle.append(connection)
             else:
                 connection.close()
+            if self._is_closed:  # while this was under way: nobody comes for it any more
+                self.close()
 
     def close(self) -> None:
-        """Close the connections that are idle."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close the connections; those in use when their answer is in. Harmless when repeated."""
+        self._is_closed = True
+        with contextlib.suppress(IndexError):  # another thread may have taken the last one
+            while True:
+                self._idle.pop().close()

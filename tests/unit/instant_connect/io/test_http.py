@@ -72,6 +72,19 @@ def test_a_connection_is_kept_and_used_again() -> None:
     asyncio.run(story())
 
 
+def test_a_connection_in_use_is_closed_when_its_answer_is_in() -> None:
+    async def story() -> None:
+        async with serving() as (web, origin):
+            asking = asyncio.ensure_future(origin.request("GET", "/", {}))
+            while not web.asked:
+                await asyncio.sleep(0.001)
+            origin.close()
+            assert (await asking).status == 200
+            assert origin._idle == []
+
+    asyncio.run(story())
+
+
 def test_what_is_asked_at_once_has_connections_of_its_own() -> None:
     async def story() -> None:
         async with serving() as (web, origin):
