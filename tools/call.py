@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from instant_connect.io import CallerConfig, InstantCaller
 from warp.errors import WarpError
-from warp.io import ClientConfig, connect
+from warp.io import ClientConfig, Session, connect
 from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import encoded
 from warp_tools.signalling import HttpCall, open_call
+
+DCID = 4
+"""Stream id of the events channel that bundles name unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,36 +31,49 @@ class CallResult:
     concealed: int
     correlation: float
     """How surely the reply holds the speech, as of an echo; 0 when it does not."""
+    path: str = "signalled"
+    """Which way the call came: instant, attached or signalled."""
+    connected_ms: float = 0.0
+    """From the intent to a peer that is proven."""
 
 
-async def call(
-    speech_path: Path | None, url: str, out: Path, *, token: str = "", timeout_s: float = 15.0
-) -> CallResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlan:
+    """Whom to call, and which way."""
+
+    url: str
+    token: str = field(default="", repr=False)
+    instant: bool = False
+    """By tickets, as far as there are any."""
+    wallet: Path | None = None
+    """File that keeps tickets for later calls."""
+    timeout_s: float = 15.0
+
+
+@dataclass(slots=True)
+class _Line:
+    """A call that is connected."""
+
+    session: Session
+    path: Callable[[], str]
+
+
+async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResult:
     """Call a server. Raises ToolFailure, one line, for everything that can go wrong."""
     speech = packaged_sound("speech") if speech_path is None else read_wav(speech_path)
     if not out.parent.is_dir() or out.is_dir():
         raise ToolFailure(f"cannot write {out}: it is no file in a directory that exists")
 
     payloads = encoded(speech)
-
-    opened: list[HttpCall] = []
-
-    async def signal(offer: str) -> str:
-        opened.append(await open_call(url, offer, token=token))
-        return opened[0].answer
-
+    place = _by_tickets if plan.instant else _by_signalling
+    loop = asyncio.get_running_loop()
     try:
-        try:
-            session = await connect(signal, config=ClientConfig(loopback=True))
-            try:
-                await session.connected(timeout_s)
-                recording = await hold_call(session, payloads)
-            finally:
-                async with asyncio.timeout(2):
-                    await session.close()
-        finally:
-            for held in opened:
-                await held.hang_up()
+        async with place(plan) as begin:
+            asked = loop.time()
+            line = await begin()
+            connected_ms = (loop.time() - asked) * 1000
+            recording = await hold_call(line.session, payloads)
+            path = line.path()
     except (WarpError, TimeoutError) as error:
         raise ToolFailure(f"the call failed: {error or type(error).__name__}") from error
     samples = recording.samples()
@@ -63,4 +83,57 @@ async def call(
         frames=recording.frames,
         concealed=recording.concealed,
         correlation=likeness(speech, samples).correlation,
+        path=path,
+        connected_ms=connected_ms,
     )
+
+
+Begin = Callable[[], Awaitable[_Line]]
+
+
+@asynccontextmanager
+async def _by_signalling(plan: CallPlan) -> AsyncIterator[Begin]:
+    """WHIP: the offer is answered before the first check leaves."""
+    opened: list[HttpCall] = []
+    sessions: list[Session] = []
+
+    async def signal(offer: str) -> str:
+        opened.append(await open_call(plan.url, offer, token=plan.token))
+        return opened[0].answer
+
+    async def begin() -> _Line:
+        sessions.append(await connect(signal, config=ClientConfig(loopback=True)))
+        await sessions[0].connected(plan.timeout_s)
+        return _Line(sessions[0], lambda: "signalled")
+
+    try:
+        yield begin
+    finally:
+        for session in sessions:
+            async with asyncio.timeout(2):
+                await session.close()
+        for held in opened:
+            await held.hang_up()
+
+
+@asynccontextmanager
+async def _by_tickets(plan: CallPlan) -> AsyncIterator[Begin]:
+    """Tickets are fetched unless there are some; then the call begins with one datagram."""
+    config = CallerConfig(
+        url=plan.url,
+        token=plan.token,
+        dcid=DCID,
+        state=plan.wallet,
+        client=ClientConfig(loopback=True),
+    )
+    async with InstantCaller(config) as caller:
+        if not len(caller.wallet):
+            await caller.refresh()
+        async with contextlib.AsyncExitStack() as stack:
+
+            async def begin() -> _Line:
+                placed = await caller.call(plan.timeout_s)
+                stack.push_async_callback(placed.hang_up)
+                return _Line(placed.session, lambda: placed.path.value)
+
+            yield begin

@@ -150,15 +150,27 @@ def call(
     token: Annotated[
         str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
     ] = "",
+    instant: Annotated[
+        str | None, typer.Option(metavar="URL", help="Call this server by a ticket of its own.")
+    ] = None,
+    wallet: Annotated[
+        Path | None, typer.Option(help="File that keeps tickets for later calls.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Call a server, speak a recording, write down the reply."""
+    from warp_tools.call import CallPlan
     from warp_tools.call import call as run
 
-    result = asyncio.run(run(speech, url, out, token=token))
+    if wallet is not None and instant is None:
+        raise ToolFailure("--wallet is of no use without --instant")
+    plan = CallPlan(url=instant or url, token=token, instant=instant is not None, wallet=wallet)
+    result = asyncio.run(run(speech, plan, out))
     if as_json:
         _print_json(
             {
+                "path": result.path,
+                "connected_ms": round(result.connected_ms, 1),
                 "seconds": round(result.seconds, 2),
                 "frames": result.frames,
                 "concealed": result.concealed,
@@ -168,7 +180,8 @@ def call(
     else:
         typer.echo(
             f"{out}: {result.seconds:.1f} s, {result.concealed} of {result.frames} frames "
-            f"concealed, likeness to the speech sent {result.correlation:.2f}"
+            f"concealed, likeness to the speech sent {result.correlation:.2f}; "
+            f"{result.path}, connected after {result.connected_ms:.0f} ms"
         )
 
 

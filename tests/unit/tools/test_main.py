@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -13,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from warp_tools import main as entry
+from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.keys import change_keyring, new_keyring, rotate
 from warp_tools.main import main
 
 
@@ -173,5 +176,79 @@ def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
         server.terminate()
     assert done.stderr == b""
     assert done.returncode == 0
-    assert json.loads(done.stdout)["correlation"] > 0.9
+    told = json.loads(done.stdout)
+    assert told["correlation"] > 0.9
+    assert told["path"] == "signalled"
     assert out.stat().st_size > 500_000
+
+
+class Serving:
+    """`warp serve` as a process; `lines` are what it says."""
+
+    def __init__(self, *options: object) -> None:
+        command = [sys.executable, "-u", "-m", "warp_tools.main", "serve", "--port", "0"]
+        self.process = subprocess.Popen(
+            [*command, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        self.url = self.line().split()[2]
+
+    def line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(10)
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.mark.slow
+def test_tickets_outlive_their_server(tmp_path: Path) -> None:
+    """Called by a ticket; restarted with the same keys; called by a ticket of before."""
+    write_wav(tmp_path / "speech.wav", packaged_sound("speech")[:72_000])
+    keys, wallet, out = tmp_path / "keys.json", tmp_path / "wallet.json", tmp_path / "reply.wav"
+    new_keyring(keys, 3)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def call(url: str) -> dict[str, object]:
+        command = [sys.executable, "-m", "warp_tools.main", "call", str(tmp_path / "speech.wav")]
+        done = subprocess.run(
+            [*command, "--instant", url, "--wallet", wallet, "--out", str(out), "--json"],
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        told: dict[str, object] = json.loads(done.stdout)
+        return told
+
+    for turn in range(2):
+        server = Serving("--keys", keys, "--udp-port", port)
+        try:
+            if turn == 0:
+                assert call(server.url)["path"] == "attached"
+                assert re.fullmatch(r"call 1 begins \((instant|attached)\)\n", server.line())
+                change_keyring(keys, rotate)
+                server.process.send_signal(signal.SIGHUP)
+                assert "call 1 has ended" in server.line()
+                assert "keys read again" in server.line()
+            else:
+                # the wallet holds tickets of the first server, and of the keys before
+                told = call(server.url)
+                assert told["path"] == "attached"
+                assert float(str(told["correlation"])) > 0.9
+        finally:
+            server.stop()
+
+
+def test_a_wallet_needs_tickets(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert "--instant" in fails(capsys, "call", "--wallet", tmp_path / "wallet.json")
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        line = fails(capsys, "call", "--instant", url, "--out", tmp_path / "reply.wav")
+        assert "no answer from" in line
+    assert "not an http" in fails(capsys, "call", "--instant", "x", "--out", tmp_path / "r.wav")

@@ -13,7 +13,7 @@ from tests.unit.sdp.build import local
 from tests.unit.tools.web_server import echo_site
 from warp.sdp import create_offer
 from warp_tools import main as entry
-from warp_tools.call import call
+from warp_tools.call import CallPlan, call
 from warp_tools.failure import ToolFailure
 from warp_tools.signalling import open_call
 
@@ -101,7 +101,7 @@ def test_a_call_to_a_wrong_server_is_one_line(answer: bytes, reason: str, tmp_pa
         out = tmp_path / "reply.wav"
         async with web:
             with pytest.raises(ToolFailure, match=reason) as caught:
-                await call(SPEECH, url, out)
+                await call(SPEECH, CallPlan(url=url), out)
         assert str(caught.value).isprintable()
         assert not out.exists()
 
