@@ -45,6 +45,7 @@ class AdmissionConfig:
     max_unproven_per_ticket: int = 2  # below T3, on one ticket
     half_open_s: float = 5.0  # then an unfinished handshake has failed
     waiting_s: float = 5.0  # without a check
+    hello_s: float = 10.0  # with checks and without a hello
     confirm_after_s: float = 30.0  # after T3: signalling will not come any more
     keeps_unattached: bool = True  # or end a session whose offer has not come by then
     max_held_offers: int = 4_096  # answered, and nobody has come yet: about 4 KiB each

@@ -27,7 +27,6 @@ from instant_connect.profile import (
     server_init,
 )
 from instant_connect.replay import Use, attempt_key
-from instant_connect.router import settle
 from instant_connect.sessions import Sessions
 from instant_connect.ticket import OFFER_HELD, Grant, Route, seal_ticket
 from instant_connect.ufrag import (
@@ -35,7 +34,6 @@ from instant_connect.ufrag import (
     attach_proof,
     compose_ufrag,
     open_ufrag,
-    peek_ufrag_route,
     server_sctp,
 )
 from warp.crypto import constant_time_equal
@@ -78,12 +76,16 @@ class Stale(Name):
 
 
 class Answer(NamedTuple):
-    """What goes back to the client. For `ELSEWHERE` the offer goes on to `server` as it is."""
+    """What goes back to the client. For `ELSEWHERE` the offer goes on to `server` as it is.
+
+    `settled`: that server is not to ask whose the attempt is, since its owner has said so.
+    """
 
     status: Status
     sdp: str = ""
     ufrag: str = ""
     server: int | None = None
+    settled: bool = False
 
 
 class Answers:
@@ -250,10 +252,12 @@ class Answers:
         policy: int = 0,
         context: object = None,
         hops: int = 0,
+        settled: bool = False,
     ) -> Answer:
         """Answer an offer that came beside an attempt under `ufrag`.
 
-        `proof` is `attach_proof` of the ticket's password. Raises what `answer` raises.
+        `proof` is `attach_proof` of the ticket's password. `hops` is how often the offer was handed
+        on, `settled` whether the attempt's owner says that it is ours. Raises what `answer` raises.
         """
         try:
             opened = open_ufrag(ufrag, self._entrance.keyring, now + self._entrance.wall_offset_s)
@@ -264,12 +268,12 @@ class Answers:
             attach_proof(password, ufrag).encode(), proof.encode()
         ):
             return self._instead(Stale.UNPROVEN, offer, now, policy, context)
-        route, block = peek_ufrag_route(ufrag, self._entrance.keyring)
         session = self._sessions.find(ufrag)
-        if session is None:
-            to = settle(route, block, self._entrance.roster, self.own, hops)
-            if not to.takes and to.server is not None:
-                return Answer(Status.ELSEWHERE, ufrag=ufrag, server=to.server)
+        if session is None and not settled:
+            elsewhere = self._entrance.place(ufrag, hops)
+            if elsewhere is not None:
+                to, granted = elsewhere
+                return Answer(Status.ELSEWHERE, ufrag=ufrag, server=to, settled=granted)
         answer = self._compose(offer, opened, ufrag, password)
         held = HeldOffer(None, offer, context)
         if session is not None:

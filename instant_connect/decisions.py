@@ -32,6 +32,12 @@ class Forwarded(NamedTuple):
     """It belongs to another server of the cell, which gets it as it came, with its flow."""
 
     server: int
+    granted: bool = False
+    """Whether that server is to take the session, as we who own its ticket say."""
+
+
+class Sought(NamedTuple):
+    """It may be a session's that was here a moment ago, by the network's doing: others may know."""
 
 
 class Arrived(NamedTuple):
@@ -47,4 +53,4 @@ class Arrived(NamedTuple):
         return f"<Arrived {self.session!r} new={self.is_new} datagrams={len(self.datagrams)}>"
 
 
-Decision: TypeAlias = Dropped | Queued | Answered | Forwarded | Arrived
+Decision: TypeAlias = Dropped | Queued | Answered | Forwarded | Sought | Arrived

@@ -6,22 +6,34 @@
     └ check with a hello in it, or a hello from where such a check came ─▶ a session (T1)
 
 Unauthenticated requests are never answered, not even with an error: that would help nobody and
-could be aimed at somebody. Called by the server's port for unknown flows and ufrags, and for what
-other servers hand on.
+could be aimed at somebody. Where servers share a port, what came to another one is granted to that,
+once its ticket is noted as used here. Called by the server's port for unknown flows and ufrags, and
+for what other servers hand on.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import Final
 
 from instant_connect.admission import Admission, FloodGate, Verdict, prefix_of
-from instant_connect.decisions import Answered, Arrived, Decision, Dropped, Forwarded, Queued
+from instant_connect.decisions import (
+    Answered,
+    Arrived,
+    Decision,
+    Dropped,
+    Forwarded,
+    Queued,
+    Sought,
+)
+from instant_connect.guests import Guests, Lodging
 from instant_connect.keyring import Keyring
 from instant_connect.reasons import InstantDiscard
 from instant_connect.replay import ReplayTable, Use, attempt_key
-from instant_connect.router import Roster, settle
+from instant_connect.router import DIRECT, MAX_HOPS, Journey, Roster, first_choice, settle
 from instant_connect.sessions import InstantSession, Sessions
+from instant_connect.ticket import Route, Ticket
 from instant_connect.ufrag import Opened, open_ufrag, peek_ufrag_route
 from instant_connect.waiting import EarlyRecords, Waiting, WaitingRoom
 from warp.contract import Flow
@@ -49,6 +61,7 @@ HANDED_IDLE_S: Final = 30.0
 INSUFFICIENT_CAPACITY: Final = 508  # RFC 8656 section 19; every such error ends a pair of libwebrtc
 _CLIENT_UFRAG: Final = re.compile(r"[A-Za-z0-9+/\-=#_]{4,256}", re.ASCII)
 _FINGERPRINT: Final = b"\x80\x28\x00\x04"
+_ANY_USE: Final = 255
 _HELLO: Final = 1  # RFC 8446 section 4: client_hello, behind a record header of 13 bytes
 # what an agent answers in ways of its own; everything else of a plain check can wait
 _PLAIN: Final = frozenset(
@@ -75,7 +88,7 @@ _UNUSED: Final = {
 
 
 class Entrance:
-    """The door of one server. `keyring` and `roster` may be replaced at any time."""
+    """The door of one server. `keyring` may be replaced at any time, and the roster be set."""
 
     __slots__ = (
         "_early",
@@ -86,6 +99,7 @@ class Entrance:
         "_trace",
         "admission",
         "discards",
+        "guests",
         "keyring",
         "replay",
         "roster",
@@ -113,6 +127,8 @@ class Entrance:
         self.wall_offset_s = wall_offset_s
         """Wall time less monotonic time, in seconds: tickets expire by the wall."""
         self.discards: Counts[InstantDiscard] = Counts()
+        self.guests = Guests()
+        """Sessions of our tickets that other servers have."""
         self._gate = gate
         self._room = room
         self._early = EarlyRecords()
@@ -125,10 +141,12 @@ class Entrance:
         """How many clients are at T0."""
         return len(self._room)
 
-    def receive_unknown(self, data: bytes, flow: Flow, now: float, *, hops: int = 0) -> Decision:
+    def receive_unknown(
+        self, data: bytes, flow: Flow, now: float, *, journey: Journey = DIRECT
+    ) -> Decision:
         """Decide on a datagram whose flow and ufrag name no session. Never raises for its content.
 
-        `hops` is how often other servers have handed it on.
+        `journey` says how other servers have handed it on.
         """
         try:
             handed = self._handed.get(flow) if self._handed else None
@@ -136,13 +154,14 @@ class Entrance:
             if (
                 handed is not None
                 and now - handed[1] < HANDED_IDLE_S
+                and not journey.granted
                 and not (is_stun and self._is_routed(data))
             ):
-                return self._hand_on(handed[0], flow, now)
+                return self._hand_on(handed[0], flow, journey, now)
             if not self._gate.passes(flow.remote[0], now):
                 raise Discard(InstantDiscard.FLOODED)
             if is_stun:
-                return self._receive_check(data, flow, now, hops)
+                return self._receive_check(data, flow, now, journey)
             return self._receive_record(data, flow, now)
         except Discard as discard:
             return self._drop(discard, now)
@@ -170,7 +189,7 @@ class Entrance:
 
     # -- checks -------------------------------------------------------------------------------
 
-    def _receive_check(self, data: bytes, flow: Flow, now: float, hops: int) -> Decision:
+    def _receive_check(self, data: bytes, flow: Flow, now: float, journey: Journey) -> Decision:
         names = peek_username(data)
         if names is None:
             raise Discard(InstantDiscard.NOT_FOR_US)
@@ -178,26 +197,42 @@ class Entrance:
         session = self.sessions.find(ufrag)
         if session is not None:
             return Arrived(session, (data,), False)  # which authenticates it by itself
+        client = self._room.find(ufrag)
+        is_ours = client is not None or journey.granted
         route, block = peek_ufrag_route(ufrag, self.keyring)
-        destination = settle(route, block, self.roster, self._own, hops)
-        if not destination.takes:
-            if destination.server is None:
-                raise Discard(InstantDiscard.NOBODY)
-            return self._hand_on(destination.server, flow, now)
+        if not is_ours:
+            elsewhere = self._elsewhere(ufrag, route, block, journey)
+            if elsewhere is not None:
+                return self._hand_on(elsewhere.server, flow, journey, now, elsewhere.granted)
         opened = open_ufrag(ufrag, self.keyring, now + self.wall_offset_s)
         message, key = _authenticate(data, opened)
         if _CLIENT_UFRAG.fullmatch(client_ufrag) is None:
             raise Discard(InstantDiscard.ATTEMPT)
-        client = self._room.find(ufrag) or self._take_in(opened, ufrag, flow, now)
+        entry = None if is_ours else self._better_place(opened, ufrag, journey)
+        if entry is not None:
+            return self._grant(opened, ufrag, entry, now)
+        client = client or self._take_in(opened, ufrag, flow, now)
         if client is None:
             return Answered(_refusal(message, key), refused=True)
         self._handed.pop(flow, None)
         records = self._early.take(flow, now)
         says_hello = any(_is_hello(record) for record in records) or self._speaks_first(ufrag)
         if _is_plain(message) and not says_hello:
+            if self._room.is_overdue(client, now):
+                raise Discard(self._give_up(client))
             self._room.note(client, data, flow, now)
             return Answered(_success(message, key, flow))
         return Arrived(self._begin(opened, client, client_ufrag, now), (data, *records), True)
+
+    def _give_up(self, client: Waiting) -> InstantDiscard:
+        """Let go of who sends checks and no hello: its session was that of a server that is gone.
+
+        Its consent (RFC 7675) must end, so that it notices.
+        """
+        self._room.remove(client)
+        self.admission.remove(client.ticket_id, client.prefix)
+        self.replay.begin(client.ticket_id, attempt_key(client.ufrag))
+        return InstantDiscard.NO_HELLO
 
     def _speaks_first(self, ufrag: str) -> bool:
         """Whether the hello is ours: the client has insisted on being the DTLS server."""
@@ -240,6 +275,8 @@ class Entrance:
     def _receive_record(self, data: bytes, flow: Flow, now: float) -> Decision:
         """Begin the session of a client that has shown its ticket on this flow."""
         if not is_handshake_datagram(data):
+            if data and len(self.roster.alive) > 1:
+                return Sought()
             raise Discard(InstantDiscard.NOT_FOR_US)
         client = self._room.on(flow)
         if client is None:
@@ -288,14 +325,98 @@ class Entrance:
         self.replay.claim(ticket.id, key, grant.max_uses, grant.expiry)
         self.replay.begin(ticket.id, key)
 
-    # -- time, and other servers --------------------------------------------------------------
+    # -- other servers ------------------------------------------------------------------------
 
-    def _hand_on(self, server: int, flow: Flow, now: float) -> Forwarded:
+    def _elsewhere(
+        self, ufrag: str, route: Route, block: bytes, journey: Journey
+    ) -> Forwarded | None:
+        """Return to whom a ufrag goes that names no session here; None: it is ours to decide."""
+        host = self.guests.find(attempt_key(ufrag)) if self.guests else None
+        if host is not None and host in self.roster.alive:
+            return Forwarded(host, granted=True)
+        destination = settle(route, block, self.roster, self._own, journey.hops)
+        if destination.takes:
+            return None
+        if destination.server is None:
+            raise Discard(InstantDiscard.NOBODY)
+        return Forwarded(destination.server)
+
+    def place(self, ufrag: str, hops: int = 0) -> tuple[int, bool] | None:
+        """Return the server that an offer beside an attempt goes to; None: it is ours, or nobody's.
+
+        And whether that is settled: the session is there, as we know who are asked about it.
+        """
+        if self._room.find(ufrag) is not None:
+            return None
+        try:
+            route, block = peek_ufrag_route(ufrag, self.keyring)
+            elsewhere = self._elsewhere(ufrag, route, block, Journey(hops))
+        except Discard:
+            return None
+        return None if elsewhere is None else (elsewhere.server, elsewhere.granted)
+
+    def _better_place(self, opened: Opened, ufrag: str, journey: Journey) -> int | None:
+        """Return the server that should have a session rather than we, its ticket's owner.
+
+        What was agreed on with its offer is here, and stays.
+        """
+        entry = journey.entry
+        if entry is None or entry == self._own or entry not in self.roster.taking:
+            return None
+        is_held = opened.ticket.offer_is_held or ufrag in self.sessions.held
+        return None if is_held else entry
+
+    def _grant(self, opened: Opened, ufrag: str, entry: int, now: float) -> Forwarded:
+        """Let another server begin a session: here its ticket is used from now on."""
+        ticket, key = opened.ticket, attempt_key(ufrag)
+        self.replay.forget_expired(now + self.wall_offset_s)
+        use = self.replay.claim(ticket.id, key, ticket.grant.max_uses, ticket.grant.expiry)
+        if use in _UNUSED:
+            raise Discard(_UNUSED[use])
+        self.guests.note(key, entry)
+        return Forwarded(entry, granted=True)
+
+    def owner_of(self, ticket: Ticket) -> int | None:
+        """Return the server that others ask about a ticket: us, or who is to know of its session.
+
+        None when nobody is alive.
+        """
+        return first_choice(ticket.route, ticket.raw[1:17], self.roster)
+
+    def learn(self, server: int, lodgings: Iterable[Lodging], now: float) -> None:
+        """Note what sessions of tickets that are ours to ask about live at another server."""
+        self.replay.forget_expired(now + self.wall_offset_s)
+        for ticket_id, key, expiry in lodgings:
+            self.replay.claim(ticket_id, key, _ANY_USE, expiry)
+            self.replay.begin(ticket_id, key)
+            self.guests.note(key, server)
+
+    def set_roster(self, roster: Roster) -> None:
+        """Tell which servers are alive; what the others had is over."""
+        self.roster = roster
+        self.guests.keep_only(roster.alive)
+
+    def note_owner(self, flow: Flow, server: int, now: float) -> None:
+        """Hand on what comes from an address: another server says that it knows it."""
+        if server in self.roster.alive and server != self._own:
+            self._note(flow, server, now)
+
+    def _hand_on(
+        self, server: int, flow: Flow, journey: Journey, now: float, granted: bool = False
+    ) -> Forwarded:
+        if journey.hops >= MAX_HOPS:
+            raise Discard(InstantDiscard.NOBODY)
+        if server != journey.entry:  # which gets its datagrams from the network
+            self._note(flow, server, now)
+        return Forwarded(server, granted)
+
+    def _note(self, flow: Flow, server: int, now: float) -> None:
         self._handed.pop(flow, None)
         if len(self._handed) >= MAX_HANDED:
             del self._handed[next(iter(self._handed))]
         self._handed[flow] = (server, now)
-        return Forwarded(server)
+
+    # -- time ---------------------------------------------------------------------------------
 
     def get_timer(self) -> float | None:
         """Return when a client at T0 has waited long enough."""

@@ -10,6 +10,7 @@ Called by `instant_connect.io`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,11 +20,13 @@ from instant_connect.answers import Answers
 from instant_connect.bundle import MAX_TICKETS, Bundle, SealedTicket
 from instant_connect.decisions import Decision
 from instant_connect.entrance import Entrance
+from instant_connect.guests import Lodging
 from instant_connect.held import HeldOffers
 from instant_connect.keyring import Keyring
 from instant_connect.materialise import Materialiser
 from instant_connect.profile import Terms
-from instant_connect.replay import ReplayTable
+from instant_connect.replay import ReplayTable, attempt_key
+from instant_connect.router import DIRECT, Journey
 from instant_connect.sessions import InstantSession, Sessions
 from instant_connect.ticket import Grant, Route, seal_ticket
 from instant_connect.ufrag import routed_credentials
@@ -64,7 +67,7 @@ class HostConfig:
 class Host:
     """The sans-IO half of an Instant Connect server."""
 
-    __slots__ = ("_config", "_entropy", "answers", "entrance", "sessions")
+    __slots__ = ("_config", "_entropy", "_turn", "answers", "entrance", "sessions")
 
     def __init__(
         self,
@@ -83,6 +86,7 @@ class Host:
         limits = limits or AdmissionConfig()
         self._config = config
         self._entropy = entropy
+        self._turn = 0
         self.sessions = Sessions(
             Materialiser(
                 peer,
@@ -102,7 +106,7 @@ class Host:
             self.sessions,
             ReplayTable(config.max_tickets),
             gate=FloodGate(limits),
-            room=WaitingRoom(limits.waiting_s),
+            room=WaitingRoom(limits.waiting_s, limits.hello_s),
             own=config.server,
             wall_offset_s=wall_offset_s,
             trace=trace,
@@ -140,9 +144,10 @@ class Host:
         epoch = keyring.current
         wall = int(now + entrance.wall_offset_s)
         grant = Grant(wall + config.ticket_lifetime_s, policy, config.max_uses)
-        route = Route(keyring.cell, config.server, config.region)
         sealed = []
-        for _ in range(config.tickets if tickets is None else tickets):
+        hints = self._hints()
+        for index in range(config.tickets if tickets is None else tickets):
+            route = Route(keyring.cell, hints[index % len(hints)], config.region)
             raw = seal_ticket(epoch, route, grant, self._entropy)
             sealed.append(SealedTicket(raw, epoch.password(raw)))
         return Bundle(
@@ -158,9 +163,33 @@ class Host:
             config_digest=config.config_digest,
         )
 
-    def receive_unknown(self, data: bytes, flow: Flow, now: float, *, hops: int = 0) -> Decision:
+    def _hints(self) -> list[int]:
+        """Return the servers that the tickets of a bundle name, each of them first in its turn.
+
+        Whoever answers the requests of a crowd need not get all of its sessions, and of a client's
+        tickets not all name a server that may be gone tomorrow.
+        """
+        own, taking = self._config.server, sorted(self.entrance.roster.taking)
+        if not taking:
+            return [own]
+        first = (bisect_left(taking, own) + self._turn) % len(taking)
+        self._turn += 1
+        return taking[first:] + taking[:first]
+
+    def receive_unknown(
+        self, data: bytes, flow: Flow, now: float, *, journey: Journey = DIRECT
+    ) -> Decision:
         """Decide on a datagram whose flow and ufrag name no session; see `Entrance`."""
-        return self.entrance.receive_unknown(data, flow, now, hops=hops)
+        return self.entrance.receive_unknown(data, flow, now, journey=journey)
+
+    def lodgings(self) -> dict[int, list[Lodging]]:
+        """Return our sessions of tickets that others are asked about, by whom to tell of them."""
+        told: dict[int, list[Lodging]] = {}
+        for session in self.sessions.all():
+            owner = self.entrance.owner_of(session.ticket)
+            if owner is not None and owner != self._config.server:
+                told.setdefault(owner, []).append(lodging_of(session))
+        return told
 
     def get_timer(self) -> float | None:
         """Return when `overdue` wants to be called."""
@@ -184,3 +213,9 @@ class Host:
             "stale": {why.value: count for why, count in self.answers.stale.items()},
             "dropped": {why.value: count for why, count in entrance.discards.items()},
         }
+
+
+def lodging_of(session: InstantSession) -> Lodging:
+    """Return what the owner of a session's ticket is told."""
+    ticket = session.ticket
+    return Lodging(ticket.id, attempt_key(session.ufrag), ticket.grant.expiry)

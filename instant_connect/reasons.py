@@ -31,6 +31,7 @@ class InstantDiscard(Name):
     # what we know of it
     USED_UP = "the ticket has made as many sessions as it may"
     ENDED = "the session of this ufrag has ended"
+    NO_HELLO = "checks for a long time, and no handshake: of a session that is gone"
     OFFER_FORGOTTEN = "the offer that this ufrag answers is not held here any more"
     # what we can do for it
     TABLE_FULL = "no room to remember another ticket"

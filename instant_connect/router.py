@@ -6,8 +6,15 @@
 Every server and every relay comes to the same answer from the ticket and the roster alone: nothing
 is shared but keys, a ticket has one owner, whose replay table is the only one that counts, and a
 dead hint is no dead end, since any server of the cell can open the ticket. A draining server is
-asked first, because only it knows its sessions, and passes on what is new. Called by `entrance` and
-by relays.
+asked first, because only it knows its sessions, and passes on what is new.
+
+    network ─▶ entry ─ handed on ─▶ owner ─ a session here ───────▶ takes it
+                 ▲                    └ none yet ─ its ledger notes ─┐
+                 └────────────── granted: the session is entry's ────┘
+
+Servers that share a port let a session begin where the network delivers its datagrams, with its
+owner's consent, so that they need not be handed on for as long as it lives. Called by `entrance`
+and by relays.
 """
 
 from __future__ import annotations
@@ -20,6 +27,24 @@ from instant_connect.ticket import Route
 
 MAX_HOPS: Final = 3
 """So often a datagram is handed on: rosters may differ for a moment."""
+
+
+class Journey(NamedTuple):
+    """How a datagram has come to a server of its cell."""
+
+    hops: int = 0
+    """How often it was handed on."""
+    entry: int | None = None
+    """The server that the network gave it to, where that could take the session."""
+    granted: bool = False
+    """Whether the owner of its ticket says that the session is the receiver's."""
+
+    def onward(self, own: int, *, granted: bool = False) -> Journey:
+        """Return the journey of a datagram that `own` hands on."""
+        return Journey(self.hops + 1, own if self.entry is None else self.entry, granted)
+
+
+DIRECT: Final = Journey()
 
 
 class Roster(NamedTuple):

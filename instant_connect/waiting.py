@@ -14,6 +14,7 @@ from typing import Final
 
 from warp.contract import Flow
 
+MAX_REMEMBERED: Final = 4_096
 MAX_FLOWS: Final = 4
 """Addresses of one client: its networks, in both families."""
 _EARLY_S: Final = 0.2
@@ -25,23 +26,27 @@ _MAX_EARLY_BYTES: Final = 1_500
 class Waiting:
     """One client at T0."""
 
-    __slots__ = ("checks", "heard_at", "prefix", "ticket_id", "ufrag")
+    __slots__ = ("came_at", "checks", "heard_at", "prefix", "ticket_id", "ufrag")
 
-    def __init__(self, ufrag: str, ticket_id: bytes, prefix: str) -> None:
+    def __init__(self, ufrag: str, ticket_id: bytes, prefix: str, now: float) -> None:
         self.ufrag = ufrag
         self.ticket_id = ticket_id
         self.prefix = prefix
         self.checks: dict[Flow, bytes] = {}
-        self.heard_at = 0.0
+        self.came_at = now
+        self.heard_at = now
 
 
 class WaitingRoom:
     """The clients at T0, longest unheard of first. Whoever takes them in limits their number."""
 
-    __slots__ = ("_by_flow", "_by_ufrag", "_patience_s")
+    __slots__ = ("_by_flow", "_by_ufrag", "_first_seen", "_hello_s", "_patience_s")
 
-    def __init__(self, patience_s: float) -> None:
+    def __init__(self, patience_s: float, hello_s: float = 10.0) -> None:
         self._patience_s = patience_s
+        self._hello_s = hello_s
+        self._first_seen: dict[str, float] = {}
+        """When those first came who were not heard of for a while: they may come again."""
         self._by_ufrag: dict[str, Waiting] = {}
         self._by_flow: dict[Flow, Waiting] = {}
 
@@ -58,8 +63,8 @@ class WaitingRoom:
 
     def admit(self, ufrag: str, ticket_id: bytes, prefix: str, now: float) -> Waiting:
         """Let a client wait from now on; `note` its check."""
-        client = self._by_ufrag[ufrag] = Waiting(ufrag, ticket_id, prefix)
-        client.heard_at = now
+        client = self._by_ufrag[ufrag] = Waiting(ufrag, ticket_id, prefix, now)
+        client.came_at = self._first_seen.pop(ufrag, now)
         return client
 
     def note(self, client: Waiting, check: bytes, flow: Flow, now: float) -> None:
@@ -76,6 +81,10 @@ class WaitingRoom:
         client.checks.pop(flow, None)
         client.checks[flow] = check
         self._by_flow[flow] = client
+
+    def is_overdue(self, client: Waiting, now: float) -> bool:
+        """Whether a client that goes on sending checks has had its time for a hello."""
+        return now - client.came_at > self._hello_s
 
     def remove(self, client: Waiting) -> None:
         """Let a client go."""
@@ -95,6 +104,9 @@ class WaitingRoom:
             client = next(iter(self._by_ufrag.values()))
             self.remove(client)
             gone.append(client)
+            if len(self._first_seen) >= MAX_REMEMBERED:
+                del self._first_seen[next(iter(self._first_seen))]
+            self._first_seen[client.ufrag] = client.came_at
         return gone
 
 

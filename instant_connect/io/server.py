@@ -8,7 +8,7 @@
     server.bundle(policy=7)                      # JSON, for a client that will call
     server.answer(offer)                         # SDP and status, for one that calls by signalling
 
-One process, or one of several of a cell: then `hand_on` carries datagrams to the others, and
+One process, or one of several of a cell: then `neighbours` carries datagrams to the others, and
 `take_over` takes what they hand on.
 """
 
@@ -22,13 +22,14 @@ from typing import Any, Final
 from instant_connect.admission import AdmissionConfig, Admit
 from instant_connect.answers import Answer
 from instant_connect.config import EVENTS
-from instant_connect.decisions import Answered, Arrived, Forwarded
+from instant_connect.decisions import Answered, Arrived, Forwarded, Sought
 from instant_connect.host import Host, HostConfig
 from instant_connect.io.arrival import Arrival, Greet, HeldContext
+from instant_connect.io.neighbours import Neighbours
 from instant_connect.keyring import Keyring
 from instant_connect.metrics import Metrics, metrics_of
 from instant_connect.profile import Terms, make_terms
-from instant_connect.router import Roster
+from instant_connect.router import DIRECT, Journey, Roster
 from instant_connect.sessions import InstantSession, Path
 from warp.contract import Flow
 from warp.entropy import Entropy, SystemEntropy
@@ -44,8 +45,6 @@ from warp.trace import Trace
 
 _DRIFT_S: Final = 0.1
 _MAX_UNCLAIMED: Final = 1_024
-HandOn = Callable[[int, bytes, Flow, int], None]
-"""Carries a datagram to another server of the cell: its number, the datagram, flow and hops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +70,10 @@ class InstantServer(SessionOwner):
         "_arrivals",
         "_calls",
         "_greet",
-        "_hand_on",
         "_handle",
-        "_hops",
         "_inner",
+        "_journey",
+        "_neighbours",
         "host",
     )
 
@@ -84,18 +83,18 @@ class InstantServer(SessionOwner):
         host: Host,
         *,
         greet: Greet | None = None,
-        hand_on: HandOn | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.host = host
         """The sans-IO half: keyring, roster and counts."""
         self._inner = inner
         self._greet = greet
-        self._hand_on = hand_on
         self._calls: dict[InstantSession, Arrival] = {}
         self._arrivals: Inbox[Arrival] = Inbox()
         self._accept: Callable[[Arrival], object] = self._queue
         self._handle: asyncio.TimerHandle | None = None
-        self._hops = 0
+        self._journey = DIRECT
+        self._neighbours = neighbours
         inner.receive_unknown(self._receive_unknown)
 
     # -- the application's side ---------------------------------------------------------------
@@ -177,21 +176,29 @@ class InstantServer(SessionOwner):
         context: object = None,
         dcid: int | None = None,
         hops: int = 0,
+        settled: bool = False,
     ) -> Answer:
         """Answer an offer without making a session of it; its first datagram does.
 
         `ufrag` and `proof` are what its client said of an attempt under way (`Instant-Ufrag`,
         `Instant-Proof`). `dcid` is the stream id of the client's events channel if negotiated.
-        For `Status.ELSEWHERE` the offer goes to that server, with one hop more. Raises
-        `warp.sdp.SdpError` when the offer is not usable and `InvalidState` when the server takes
-        no more.
+        For `Status.ELSEWHERE` the offer goes to that server, with one hop more, and `settled` as
+        the answer says. Raises `warp.sdp.SdpError` when the offer is not usable and `InvalidState`
+        when the server takes no more.
         """
         now, answers = self._now(), self.host.answers
         description = parse_description(offer)
         held = HeldContext(dcid, context)
         if ufrag:
             answer = answers.attach(
-                description, ufrag, proof, now, policy=policy, context=held, hops=hops
+                description,
+                ufrag,
+                proof,
+                now,
+                policy=policy,
+                context=held,
+                hops=hops,
+                settled=settled,
             )
         else:
             answer = answers.answer(description, now, policy=policy, context=held)
@@ -224,7 +231,7 @@ class InstantServer(SessionOwner):
 
     def set_roster(self, roster: Roster) -> None:
         """Tell which servers of the cell are alive, and which of them are draining."""
-        self.host.entrance.roster = roster
+        self.host.entrance.set_roster(roster)
 
     def metrics(self) -> Metrics:
         """Return counts by tier, path and reason, under names that do not change."""
@@ -250,23 +257,31 @@ class InstantServer(SessionOwner):
 
     # -- datagrams that name no session -------------------------------------------------------
 
-    def take_over(self, data: bytes, flow: Flow, hops: int) -> None:
+    def set_neighbours(self, neighbours: Neighbours | None) -> None:
+        """Tell who carries datagrams to the other servers that share the port."""
+        self._neighbours = neighbours
+
+    def take_over(self, data: bytes, flow: Flow, journey: Journey) -> None:
         """Take in a datagram that another server of the cell has handed on."""
-        self._hops = hops
+        before, self._journey = self._journey, journey
         try:
             self._inner.inject(data, flow)
         finally:
-            self._hops = 0
+            self._journey = before
 
     def _receive_unknown(self, port: Port, data: bytes, flow: Flow) -> Driven | None:
         """Act on what the host decides; return the session that takes in `data` itself."""
-        now, hops = self._now(), self._hops
-        decision = self.host.receive_unknown(data, flow, now, hops=hops)
+        now, journey, neighbours = self._now(), self._journey, self._neighbours
+        decision = self.host.receive_unknown(data, flow, now, journey=journey)
         if isinstance(decision, Answered):
             port.send(decision.datagram, flow.remote)
         elif isinstance(decision, Forwarded):
-            if self._hand_on is not None:
-                self._hand_on(decision.server, data, flow, hops + 1)
+            if neighbours is not None:
+                onward = journey.onward(self.host.answers.own, granted=decision.granted)
+                neighbours.hand_on(decision.server, data, flow, onward)
+        elif isinstance(decision, Sought):
+            if neighbours is not None and not journey.hops:
+                neighbours.seek(data, flow)
         elif isinstance(decision, Arrived):
             arrival = self._calls.get(decision.session) or self._welcome(decision.session, now)
             if arrival is None:
@@ -299,6 +314,8 @@ class InstantServer(SessionOwner):
         if dcid is not None:
             events = session.channel(EVENTS, negotiated=True, stream_id=dcid)
         arrival = self._calls[instant] = Arrival(session, instant, events)
+        if self._neighbours is not None:
+            self._neighbours.begun(instant)
         self._arm()
         if self._greet is not None:
             self._greet(arrival)
@@ -351,6 +368,8 @@ class InstantServer(SessionOwner):
         if instant is not None:
             self._calls.pop(instant, None)
             self.host.sessions.end(instant)
+            if self._neighbours is not None:
+                self._neighbours.ended(instant)
 
     def resolves_names(self) -> bool:
         """A lite agent checks nobody and has no use for addresses."""
@@ -397,7 +416,7 @@ async def listen_instant(
     config: InstantConfig | None = None,
     admit: Admit | None = None,
     greet: Greet | None = None,
-    hand_on: HandOn | None = None,
+    neighbours: Neighbours | None = None,
     entropy: Entropy | None = None,
     trace: Trace | None = None,
     reuse_port: bool = False,
@@ -434,7 +453,7 @@ async def listen_instant(
         trace=trace,
         keylog=key_log(),
     )
-    return InstantServer(inner, made, greet=greet, hand_on=hand_on)
+    return InstantServer(inner, made, greet=greet, neighbours=neighbours)
 
 
 def _terms(server: Server) -> Terms:

@@ -18,10 +18,12 @@ from instant_connect.admission import AdmissionConfig, Admit
 from instant_connect.answers import Answer, Status
 from instant_connect.bundle import Bundle, parse_bundle
 from instant_connect.client import InstantCall, Race, RaceInput, RaceState, Wallet, compose_call
-from instant_connect.decisions import Answered, Arrived, Decision, Forwarded
-from instant_connect.host import Host, HostConfig
+from instant_connect.decisions import Answered, Arrived, Decision, Forwarded, Sought
+from instant_connect.host import Host, HostConfig, lodging_of
 from instant_connect.keyring import Epoch, Keyring
 from instant_connect.profile import make_terms
+from instant_connect.replay import attempt_key
+from instant_connect.router import DIRECT, Journey, Roster
 from instant_connect.sessions import InstantSession
 from instant_connect.tiers import Tier
 from tests.scenarios.start import CERTIFICATES, FRAME, OPUS, WALL_TIME, WARP, Start
@@ -64,7 +66,7 @@ def epoch(number: int) -> Epoch:
 
 
 class HostEndpoint:
-    """A server of Instant Connect by the five verbs; `wires` lead to the others of its cell."""
+    """A server of Instant Connect by the five verbs; `others` are those that share its port."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class HostEndpoint:
             wall_offset_s=WALL_TIME - now,
         )
         self.address = address
-        self.wires: dict[int, Callable[[bytes, Flow, float, int], None]] = {}
+        self.others: dict[int, HostEndpoint] = {}
         self.decisions: list[Decision] = []
         self.sessions: list[InstantSession] = []
         """Every session that ever began here."""
@@ -101,15 +103,16 @@ class HostEndpoint:
         self._events: list[Any] = []
         self._talked: dict[str, float] = {}
         self.talks = True
+        self.heard = 0
         self.billed: list[tuple[float, str]] = []
 
     # -- the five verbs
 
     def receive_datagram(self, data: bytes, flow: Flow, now: float) -> None:
-        self.take_over(data, flow, now, 0)
+        self.take_over(data, flow, now, DIRECT)
 
-    def take_over(self, data: bytes, flow: Flow, now: float, hops: int) -> None:
-        """Take in a datagram that other servers have handed on `hops` times."""
+    def take_over(self, data: bytes, flow: Flow, now: float, journey: Journey) -> None:
+        """Take in a datagram, which other servers may have handed on."""
         session = self._routes.get(flow)
         if data[:1] < b"\x04":
             names = peek_username(data)
@@ -118,12 +121,17 @@ class HostEndpoint:
         if session is not None:
             self._feed(session, data, flow, now)
             return
-        decision = self.host.receive_unknown(data, flow, now, hops=hops)
+        decision = self.host.receive_unknown(data, flow, now, journey=journey)
         self.decisions.append(decision)
         if isinstance(decision, Answered):
             self._out.append((decision.datagram, flow))
         elif isinstance(decision, Forwarded):
-            self.wires[decision.server](data, flow, now, hops + 1)
+            onward = journey.onward(self.host.answers.own, granted=decision.granted)
+            self.others[decision.server].take_over(data, flow, now, onward)
+        elif isinstance(decision, Sought):
+            for other in self.others.values():
+                if (known := other._routes.get(flow)) is not None:
+                    other._feed(known, data, flow, now)
         elif isinstance(decision, Arrived):
             if decision.is_new:
                 self._welcome(decision.session, now)
@@ -161,10 +169,25 @@ class HostEndpoint:
         return self.host.sessions.all()
 
     def _welcome(self, session: InstantSession, now: float) -> None:
+        self._tell(session, now)
         self.sessions.append(session)
         self.tiers.append((now, session, session.tier))
         self.channels[session.ufrag] = session.peer.create_channel(CHANNEL, now)
         self._settle(session, now)
+
+    def _owner(self, session: InstantSession) -> HostEndpoint | None:
+        """Who is asked about a session's ticket, if not we."""
+        return self.others.get(self.host.entrance.owner_of(session.ticket))
+
+    def _tell(self, session: InstantSession, now: float) -> None:
+        if (owner := self._owner(session)) is not None:
+            owner.host.entrance.learn(self.host.answers.own, [lodging_of(session)], now)
+
+    def set_roster(self, roster: Roster, now: float) -> None:
+        """Hear which servers are alive, and tell those that are asked about our sessions."""
+        self.host.entrance.set_roster(roster)
+        for number, lodgings in self.host.lodgings().items():
+            self.others[number].host.entrance.learn(self.host.answers.own, lodgings, now)
 
     def _feed(self, session: InstantSession, data: bytes, flow: Flow, now: float) -> None:
         session.peer.receive_datagram(data, flow, now)
@@ -182,7 +205,11 @@ class HostEndpoint:
                 self.billed.append((now, session.ufrag))
             elif isinstance(event, Terminated):
                 self.host.sessions.end(session)
+                if (owner := self._owner(session)) is not None:
+                    key = attempt_key(session.ufrag)
+                    owner.host.entrance.guests.forget([key], self.host.answers.own)
                 self._routes = {f: s for f, s in self._routes.items() if s is not session}
+            self.heard += isinstance(event, AudioReceived)
             self._events.append(event)
         if session.tier is not before:
             self.tiers.append((now, session, session.tier))
@@ -265,20 +292,9 @@ class Stage:
         self.start = start
         self.sim = Simulation(Network(LinkConfig(delay_s=start.rtt_s / 2), seed=seed))
         self.ring = keyring(seed)
-        self.hosts: list[HostEndpoint] = []
-        base = config or HostConfig()
-        for number in range(servers):
-            self.hosts.append(
-                HostEndpoint(
-                    self.ring,
-                    now=self.now,
-                    start=start,
-                    config=replace(base, server=number),
-                    limits=limits,
-                    admit=admit,
-                    seed=number,
-                )
-            )
+        self._base = config or HostConfig()
+        self._limits, self._admit = limits, admit
+        self.hosts = [self.host(number) for number in range(servers)]
         self.server = self.hosts[0]
         self.node = self.sim.add("server", self.server, SERVER)
         self.sim.after_step.append(self._talk)
@@ -288,6 +304,18 @@ class Stage:
     @property
     def now(self) -> float:
         return self.sim.now
+
+    def host(self, number: int) -> HostEndpoint:
+        """A server that knows nothing yet but its keys."""
+        return HostEndpoint(
+            self.ring,
+            now=self.now,
+            start=self.start,
+            config=replace(self._base, server=number),
+            limits=self._limits,
+            admit=self._admit,
+            seed=number,
+        )
 
     def trips(self, seconds: float) -> float:
         """Seconds as round trips."""
@@ -359,9 +387,12 @@ class Stage:
                 answer = answers.answer(offer, now, context=context)
             else:
                 given = caller.call.proof if proof is None else proof
-                ufrag = caller.call.ufrag
+                ufrag, settled = caller.call.ufrag, False
                 for hops in range(4):
-                    answer = answers.attach(offer, ufrag, given, now, context=context, hops=hops)
+                    answer = answers.attach(
+                        offer, ufrag, given, now, context=context, hops=hops, settled=settled
+                    )
+                    settled = answer.settled
                     if answer.status is not Status.ELSEWHERE or answer.server is None:
                         break
                     answers = self.hosts[answer.server].host.answers

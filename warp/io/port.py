@@ -108,6 +108,10 @@ class Port:
         """How many addresses are known."""
         return len(self._routes)
 
+    def knows(self, address: RawAddress) -> bool:
+        """Whether an address leads to a session."""
+        return address in self._routes
+
     def send(self, data: bytes, remote: Address) -> None:
         """Send one datagram that belongs to no session."""
         self.sock.send(data, remote)

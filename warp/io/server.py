@@ -155,6 +155,11 @@ class Server(SessionOwner):
             port.receive(data, raw_address(flow.remote))
             self._driver.loop.call_soon(self._driver.flush_touched)
 
+    def knows(self, flow: Flow) -> bool:
+        """Whether what comes on a flow is a session's, by its address alone."""
+        port = self._driver.ports.get(flow.local)
+        return port is not None and port.knows(raw_address(flow.remote))
+
     def receive_unknown(self, unknown: Unknown) -> None:
         """Let `unknown` say whose a datagram is that names no session; it may make one of it."""
         for port in self._driver.ports.values():

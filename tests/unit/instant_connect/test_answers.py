@@ -425,7 +425,7 @@ def test_who_hangs_up_before_the_first_datagram_gets_no_session(
 
 def test_an_answer_that_expires_while_its_client_waits_is_void_as_well() -> None:
     """Checks alone keep a client at T0; the offer that it would start with is gone."""
-    host = make_host()
+    host = make_host(limits=AdmissionConfig(hello_s=120.0))
     answer = host.answers.answer(parse_description(own_offer()), NOW)
     knocker = knock(answer)
     for second in range(0, 64, 4):

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from instant_connect.admission import AdmissionConfig, Verdict
-from instant_connect.decisions import Answered, Arrived, Dropped, Forwarded, Queued
+from instant_connect.decisions import Answered, Arrived, Dropped, Forwarded, Queued, Sought
 from instant_connect.host import Host, HostConfig
 from instant_connect.keyring import Epoch
 from instant_connect.reasons import InstantDiscard
-from instant_connect.router import Roster
+from instant_connect.router import Journey, Roster
 from instant_connect.ticket import CLOCK_SKEW_S, OFFER_HELD, Grant, Route
 from tests.unit.instant_connect.door import (
     CELL,
@@ -380,7 +380,10 @@ def test_what_belongs_to_another_server_goes_there_with_all_that_follows() -> No
     assert untouched(host)
     assert isinstance(host.receive_unknown(HELLO, flow(1), NOW), Queued)
     # what is forgotten in time starts anew
-    assert reason(host, bytes([0x80, 111]) + bytes(40), now=NOW + 31) is InstantDiscard.NOT_FOR_US
+    media = bytes([0x80, 111]) + bytes(40)
+    assert host.receive_unknown(media, flow(), NOW + 31) == Sought()
+    host.entrance.set_roster(Roster.of(0))
+    assert reason(host, media, number=2) is InstantDiscard.NOT_FOR_US
 
 
 def test_an_address_that_comes_with_another_ticket_is_not_handed_on_any_more() -> None:
@@ -413,7 +416,9 @@ def test_a_restarted_session_of_another_server_is_found_there() -> None:
 def test_what_was_handed_on_is_taken() -> None:
     host, knocker = make_host(config=HostConfig(server=3)), Knocker(route=Route(CELL, 3))
     host.entrance.roster = Roster.of(0, 3)
-    assert isinstance(host.receive_unknown(knocker.check(), flow(), NOW, hops=1), Answered)
+    assert isinstance(
+        host.receive_unknown(knocker.check(), flow(), NOW, journey=Journey(1)), Answered
+    )
 
 
 def test_a_draining_server_passes_on_what_is_new_and_keeps_what_it_has() -> None:

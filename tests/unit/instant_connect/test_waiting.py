@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from instant_connect.waiting import MAX_FLOWS, EarlyRecords, WaitingRoom
+from instant_connect.waiting import MAX_FLOWS, MAX_REMEMBERED, EarlyRecords, WaitingRoom
 from tests.unit.instant_connect.door import flow
 
 NOW = 10.0
@@ -78,3 +78,25 @@ def test_strangers_fill_little() -> None:
     assert len(early) == 64
     assert early.take(flow(999), NOW) == [bytes(1500)]
     assert early.take(flow(0), NOW) == []
+
+
+def test_who_goes_on_without_a_hello_has_had_its_time_however_it_comes_and_goes() -> None:
+    room = WaitingRoom(5.0, hello_s=10.0)
+    client = room.admit("u", b"t", "p", 100.0)
+    assert not room.is_overdue(client, 110.0)
+    assert room.is_overdue(client, 110.1)
+    assert room.expire(106.0) == [client]
+    again = room.admit("u", b"t", "p", 108.0)
+    assert again.heard_at == 108.0
+    assert room.is_overdue(again, 110.1)
+    other = room.admit("v", b"t", "p", 108.0)
+    assert not room.is_overdue(other, 110.1)
+
+
+def test_those_who_came_and_went_are_not_remembered_without_end() -> None:
+    room = WaitingRoom(5.0, hello_s=10.0)
+    for number in range(MAX_REMEMBERED + 1):
+        room.admit(str(number), b"t", "p", 0.0)
+    room.expire(6.0)
+    assert not room.is_overdue(room.admit("0", b"t", "p", 20.0), 20.0)
+    assert room.is_overdue(room.admit("1", b"t", "p", 20.0), 20.0)

@@ -11,11 +11,12 @@ import pytest
 from instant_connect.admission import AdmissionConfig
 from instant_connect.answers import Status
 from instant_connect.bundle import parse_bundle
-from instant_connect.host import HostConfig
+from instant_connect.host import HostConfig, lodging_of
 from instant_connect.io.client import InstantClient, Posted
 from instant_connect.io.server import Arrival, InstantConfig, InstantServer, listen_instant
 from instant_connect.keyring import Epoch, Keyring
-from instant_connect.router import Roster
+from instant_connect.router import Journey, Roster
+from instant_connect.sessions import InstantSession
 from instant_connect.tiers import Tier
 from tests.unit.io.support import HOST, OPUS, play, shifted
 from warp.contract import Flow
@@ -324,47 +325,81 @@ def test_offers_that_nobody_takes_up_are_forgotten() -> None:
     play(story)
 
 
+class Wires:
+    """The neighbours of one server, in the same process."""
+
+    def __init__(self, servers: list[InstantServer], own: int) -> None:
+        self.servers = servers
+        self.own = own
+        self.handed: list[tuple[int, Journey]] = []
+        self.sought = 0
+
+    def hand_on(self, server: int, data: bytes, flow: Flow, journey: Journey) -> None:
+        self.handed.append((server, journey))
+        self.servers[server].take_over(data, flow, journey)
+
+    def seek(self, data: bytes, flow: Flow) -> None:
+        self.sought += 1
+
+    def begun(self, session: InstantSession) -> None:
+        self._tell(
+            session, lambda e, one: e.learn(self.own, [one], asyncio.get_running_loop().time())
+        )
+
+    def ended(self, session: InstantSession) -> None:
+        self._tell(session, lambda e, one: e.guests.forget([one.key], self.own))
+
+    def _tell(self, session: InstantSession, what: Any) -> None:
+        owner = self.servers[self.own].host.entrance.owner_of(session.ticket)
+        if owner not in (None, self.own):
+            what(self.servers[owner].host.entrance, lodging_of(session))
+
+
 @pytest.mark.slow
-def test_servers_that_share_a_port_hand_on_what_is_not_theirs() -> None:
-    """Which of them the kernel gives a client's datagrams to is chance; whose they are is not."""
+def test_servers_that_share_a_port_have_the_sessions_that_the_kernel_gives_them() -> None:
+    """Which of them gets a client's datagrams is chance; that one server has the session is not."""
 
     async def story() -> None:
         ring = Keyring.generate(SystemEntropy(), 1.79e9)
         servers: list[InstantServer] = []
-        handed: list[int] = []
-
-        def hand_on(number: int, data: bytes, flow: Flow, hops: int) -> None:
-            handed.append(number)
-            servers[number].take_over(data, flow, hops)
-
         for number in (0, 1):
+            config = InstantConfig(host=HostConfig(server=number))
+            port = servers[0].port if servers else 0
             servers.append(
-                await listen_instant(
-                    HOST,
-                    servers[0].port if servers else 0,
-                    keyring=ring,
-                    config=InstantConfig(host=HostConfig(server=number)),
-                    hand_on=hand_on,
-                    reuse_port=True,
-                )
+                await listen_instant(HOST, port, keyring=ring, config=config, reuse_port=True)
             )
-            servers[number].set_roster(Roster.of(0, 1))
+        wires = [Wires(servers, number) for number in (0, 1)]
+        for server, wire in zip(servers, wires, strict=True):
+            server.set_roster(Roster.of(0, 1))
+            server.set_neighbours(wire)
+
+        async def post(offer: str, headers: Mapping[str, str]) -> Posted:
+            await asyncio.sleep(0.1)  # an offer that is there first keeps its session where it is
+            names = {"ufrag": headers["Instant-Ufrag"], "proof": headers["Instant-Proof"]}
+            answer = servers[1].answer(offer, **names)
+            if answer.server is not None:
+                answer = servers[answer.server].answer(offer, **names, settled=answer.settled)
+            return Posted(answer.status, answer.sdp)
+
         async with servers[0], servers[1]:
-            clients = [InstantClient(post=Signalling(servers[1]), config=CLIENT) for _ in range(24)]
+            clients = [InstantClient(post=post, config=CLIENT) for _ in range(24)]
             for client in clients:
                 fill(client, servers[1])
             sessions = await asyncio.gather(*(client.connect() for client in clients))
-            assert len(servers[1].server.sessions) == 24
-            assert servers[0].server.sessions == []
-            arrivals = [await arrival_of(servers[1]) for _ in clients]
+            counts = [len(server.server.sessions) for server in servers]
+            # that all hash to the one of the two sockets does not happen
+            assert sum(counts) == 24 and all(counts)
+            arrivals = [await arrival_of(server) for server in servers for _ in server._calls]
+            handed = sum(len(wire.handed) for wire in wires)
             for session in sessions:
                 ufrag = session.peer.stats()["flow"].local
                 [arrival] = [a for a in arrivals if a.session.peer.stats()["flow"].remote == ufrag]
                 await talk(session, arrival)
-            # that all hash to the one of the two sockets does not happen
-            assert handed.count(1) > 24
-            assert handed.count(0) == 0
+            assert sum(len(wire.handed) for wire in wires) == handed
+            guests = [len(server.host.entrance.guests) for server in servers]
+            assert all(guests)
             await asyncio.gather(*(client.close() for client in clients))
+            await until(lambda: not any(len(s.host.entrance.guests) for s in servers))
 
     play(story)
 
