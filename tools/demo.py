@@ -1,6 +1,7 @@
 """`warp demo`: calls between two processes over a delayed path, and the ledger of their starts.
 
-this process:  path (delay, ladder)     signalling over pipes, without delay and not counted
+this process:  path (delay, ladder)     signalling over pipes, without delay and not counted,
+                                        but in the last line, which counts from the intent
 client process ──▶ front ═ delay ═ back ──▶ server process
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from warp_tools.audio import likeness, packaged_sound, read_wav
 from warp_tools.delay import DelayPath, PathConfig, lead_through
+from warp_tools.demo_instant import NAME, start_instant
 from warp_tools.failure import ToolFailure
 from warp_tools.ledger import Ledger, Row, Start, enter, first_check
 from warp_tools.lines import Line, Worker
@@ -32,6 +34,7 @@ class Variant:
     snap: bool = True
     negotiated: bool = True
     hybrid: bool = False
+    instant: bool = False
 
 
 VARIANTS = {
@@ -41,6 +44,7 @@ VARIANTS = {
     "snap": Variant(negotiated=False),
     "warp": Variant(),
     "warp-pq": Variant(hybrid=True),
+    NAME: Variant(instant=True),
 }
 
 
@@ -68,10 +72,15 @@ async def demo(config: DemoConfig, progress: Progress) -> Ledger:
             await worker.expect("ready", timeout_s=60)
         progress("warming up")
         await _start("warp", VARIANTS["warp"], 0.0, client, server)
+        await start_instant(asdict(VARIANTS[NAME]), 0.0, client, server)
         with tempfile.TemporaryDirectory() as folder:
             out = (config.out or Path(folder) / "reply.wav").absolute()
             for name, variant in VARIANTS.items():
                 progress(f"calling: {name}")
+                if variant.instant:
+                    row = await start_instant(asdict(variant), config.rtt_ms / 1000, client, server)
+                    ledger.rows.append(row)
+                    continue
                 speaking = name == _SPEAKING
                 row, spoken = await _start(
                     name, variant, config.rtt_ms / 1000, client, server, out if speaking else None

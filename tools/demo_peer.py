@@ -4,6 +4,8 @@ They take their orders from the parent over JSON lines, which is the signalling 
 
     parent ── offer ─▶ client ── {"event": "offer"} ─▶ parent ── answer ─▶ server
            ◀─────────── {"event": "answer"} ──────────────────────────────────┘
+    parent ── bundle ─▶ server ── {"event": "bundle"} ─▶ parent ── call ─▶ client: the call begins
+           ── attach ─▶ server: the client's offer, which comes beside it
     then each says when DTLS was done and when its channel opened (monotonic seconds)
 """
 
@@ -12,18 +14,29 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from pathlib import Path
 
 import numpy as np
 
+from instant_connect.answers import Status
+from instant_connect.bundle import parse_bundle
+from instant_connect.host import HostConfig
+from instant_connect.io import (
+    Arrival,
+    InstantClient,
+    InstantConfig,
+    InstantServer,
+    listen_instant,
+)
+from instant_connect.io.client import Posted
 from warp.crypto import NamedGroup
 from warp.dtls import DtlsVersion
 from warp.errors import WarpError
-from warp.io import ClientConfig, ServerConfig, Session, WarpOptions, connect
+from warp.io import Channel, ClientConfig, ServerConfig, Session, WarpOptions, connect
 from warp_tools.audio import packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
-from warp_tools.echo import greeting
+from warp_tools.echo import greet, greeting
 from warp_tools.failure import ToolFailure
 from warp_tools.lines import Line, Lines, pin_to_core
 from warp_tools.opus import SAMPLE_RATE, Samples, encoded
@@ -46,7 +59,7 @@ def options(order: Line) -> WarpOptions:
     )
 
 
-async def watch(lines: Lines, session: Session, order: Line) -> None:
+async def watch(lines: Lines, session: Session, order: Line, events: Channel | None = None) -> None:
     """Tell the parent when DTLS is done and when the channel is open at this end."""
 
     async def mark(name: str, event: Awaitable[object]) -> None:
@@ -57,7 +70,10 @@ async def watch(lines: Lines, session: Session, order: Line) -> None:
     async with asyncio.timeout(_TIMEOUT_S):
         await asyncio.gather(
             mark(f"dtls_{role}", session.connected(_TIMEOUT_S)),
-            mark(f"channel_{role}", channel_opened(session, order)),
+            mark(
+                f"channel_{role}",
+                channel_opened(session, order) if events is None else events.opened(),
+            ),
         )
     lines.write(event="started")
 
@@ -102,10 +118,23 @@ class ServerPeer(Peer):
     def __init__(self, lines: Lines) -> None:
         super().__init__(lines)
         self._servers: list[EchoServer] = []
+        self._instant: InstantServer | None = None
 
     async def obey(self, order: Line) -> None:
         """Carry out one order."""
-        if order["order"] == "answer":
+        if order["order"] == "bundle":
+            await self._open(order)
+        elif order["order"] == "attach" and self._instant is not None:
+            headers = order["headers"]
+            ufrag, proof = headers["Instant-Ufrag"], headers["Instant-Proof"]
+            answer = self._instant.answer(order["offer"], ufrag=ufrag, proof=proof)
+            self.lines.write(
+                event="attached",
+                sdp=answer.sdp,
+                status=answer.status.value,
+                at=time.monotonic(),
+            )
+        elif order["order"] == "answer":
             config = ServerConfig(warp=options(order), early_data=order["version"] == "DTLS13")
             server = await open_echo_server("127.0.0.1", 0, config)
             self._servers.append(server)
@@ -113,9 +142,32 @@ class ServerPeer(Peer):
             self.lines.write(event="answer", sdp=session.answer)
             self.start(watch(self.lines, session, order))
         else:
+            self._instant = None
             while self._servers:
                 await self._servers.pop().close()
             self.lines.write(event="hung_up")
+
+    async def _open(self, order: Line) -> None:
+        """Open a server that holds nothing for anybody, and give out a bundle of it."""
+        config = InstantConfig(
+            host=HostConfig(dcid=CHANNEL_ID),
+            server=ServerConfig(warp=options(order), early_data=True),
+        )
+        made = self._instant = await listen_instant("127.0.0.1", 0, config=config)
+        echoes = EchoServer(made)
+        self._servers.append(echoes)
+
+        def greet_it(arrival: Arrival) -> None:
+            self.lines.write(event="mark", name="session", at=time.monotonic())
+            greet(arrival.session)
+
+        def accept(arrival: Arrival) -> None:
+            echoes.attend(arrival.session)
+            self.start(watch(self.lines, arrival.session, order, arrival.events))
+
+        made.set_greet(greet_it)
+        made.receive_arrivals(accept)
+        self.lines.write(event="bundle", text=made.bundle())
 
 
 class ClientPeer(Peer):
@@ -124,7 +176,8 @@ class ClientPeer(Peer):
     def __init__(self, lines: Lines, speech: Samples) -> None:
         super().__init__(lines)
         self._session: Session | None = None
-        self._answer: asyncio.Future[str] | None = None
+        self._answer: asyncio.Future[Line] | None = None
+        self._instant: InstantClient | None = None
         # encoded before any call, so that no start waits for the codec
         self._speech = encoded(speech)
         self._silence = encoded(np.zeros(SAMPLE_RATE, np.int16))
@@ -134,21 +187,26 @@ class ClientPeer(Peer):
         match order["order"]:
             case "offer":
                 self.start(self._call(order))
+            case "call":
+                self.start(self._call_by_ticket(order))
             case "accept":
                 if self._answer is not None:
-                    self._answer.set_result(order["answer"])
+                    self._answer.set_result(order)
             case "hang_up":
                 if self._session is not None:
                     await self._session.close()
+                if self._instant is not None:
+                    await self._instant.close()
+                    self._instant = None
                 self.lines.write(event="hung_up")
 
     async def _call(self, order: Line) -> None:
-        answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Line] = asyncio.get_running_loop().create_future()
         self._answer = answer
 
         async def signal(offer: str) -> str:
             self.lines.write(event="offer", sdp=offer)
-            return await answer
+            return str((await answer)["answer"])
 
         config = ClientConfig(warp=options(order), host="127.0.0.1", loopback=True)
         session = self._session = await connect(signal, config=config)
@@ -158,6 +216,26 @@ class ClientPeer(Peer):
             # a second of quiet shows as well when the client's media may leave
             for payload in self._silence:
                 session.audio_out.send(payload)
+        await watch(self.lines, session, order)
+
+    async def _call_by_ticket(self, order: Line) -> None:
+        """Call with what a bundle says; the offer goes to the parent beside that."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Line] = loop.create_future()
+        self._answer = answer
+
+        async def post(offer: str, headers: Mapping[str, str]) -> Posted:
+            self.lines.write(event="offer", sdp=offer, headers=dict(headers))
+            answered = await answer
+            return Posted(Status(answered["status"]), str(answered["answer"]))
+
+        config = ClientConfig(warp=options(order), host="127.0.0.1", loopback=True)
+        client = self._instant = InstantClient(post=post, config=config)
+        client.wallet.put(parse_bundle(order["bundle"]), loop.time())
+        self.lines.write(event="intent", at=time.monotonic())
+        session = self._session = await client.connect(_TIMEOUT_S)
+        for payload in self._silence:
+            session.audio_out.send(payload)
         await watch(self.lines, session, order)
 
     async def _speak(self, session: Session, out: Path) -> None:

@@ -1,14 +1,15 @@
 """The round-trip ledger: when each part of a start came, counted in round trips.
 
-Time zero is the moment the client's first check leaves; signalling is not counted. Each figure is
-when the event happens at its own end: media when it is sent, a channel when it opens there.
+Time zero is the moment the client's first check leaves; signalling is not counted. A call by a
+ticket is counted from the intent: its signalling happens meanwhile. Each figure is when the event
+happens at its own end: media when it is sent, a channel when it opens there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from warp_tools.delay import Rung
 
@@ -30,7 +31,7 @@ TARGETS: dict[str, dict[str, float]] = {
         "channel_server": 1.5,
     },
 }
-TARGETS["warp-pq"] = TARGETS["warp"]
+TARGETS["warp-pq"] = TARGETS["instant"] = TARGETS["warp"]
 TOLERANCE_RTT = 0.2
 """Milestones lie half a round trip apart; processes, sockets and timers need a few ms."""
 TOLERANCE_SHARE = 0.1
@@ -48,9 +49,16 @@ class Start:
     """One measured start. Times are monotonic seconds; a milestone that never came is absent."""
 
     name: str
-    first_check: float
+    first_check: float  # or the intent
     times: dict[str, float]
     ladder: Sequence[Rung]
+
+
+class Had(NamedTuple):
+    """What the server had of the client, from so many milliseconds on."""
+
+    ms: float
+    what: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +73,9 @@ class Row:
     """Datagrams that the start took, both ways, media left out."""
     bytes: int
     ladder: Sequence[Rung] = ()
+    began: float = 0.0
+    """Time zero, in monotonic seconds."""
+    had: Sequence[Had] = ()
 
     def round_trips(self, milestone: str) -> float | None:
         """Return when a milestone came, in round trips, or None if it never did."""
@@ -80,10 +91,14 @@ class Row:
         out["ms"] = {key: round(value, 1) for key, value in self.ms.items()}
         out["datagrams"] = self.datagrams
         out["bytes"] = self.bytes
+        if self.had:
+            out["server_had"] = [
+                {"rtt": round(ms / self.rtt_ms, 2), "what": what} for ms, what in self.had
+            ]
         return out
 
 
-def enter(start: Start, rtt_s: float) -> Row:
+def enter(start: Start, rtt_s: float, *, had: Sequence[Had] = ()) -> Row:
     """Turn a measured start into a line of the ledger."""
     rungs = [rung for rung in start.ladder if rung.time >= start.first_check - 0.001]
     times = dict(start.times)
@@ -106,6 +121,8 @@ def enter(start: Start, rtt_s: float) -> Row:
         datagrams=len(counted),
         bytes=sum(rung.size for rung in counted),
         ladder=rungs,
+        began=start.first_check,
+        had=had,
     )
 
 
@@ -168,13 +185,13 @@ class Ledger:
 
 def carried_in_one(row: Row) -> list[str]:
     """With WARP the first check carries the ClientHello whole, and one answer the flight whole."""
-    if row.name != "warp":
+    if row.name not in ("warp", "instant"):
         return []
     requests = [rung for rung in row.ladder if rung.from_client]
     answers = [rung for rung in row.ladder if not rung.from_client]
     found = []
     if not requests or "carries ClientHello (" not in requests[0].description.text:
-        found.append("warp: the first check does not carry the whole ClientHello")
+        found.append(f"{row.name}: the first check does not carry the whole ClientHello")
     if not answers or "carries ServerHello + encrypted" not in answers[0].description.text:
-        found.append("warp: the first answer does not carry the server's flight")
+        found.append(f"{row.name}: the first answer does not carry the server's flight")
     return found

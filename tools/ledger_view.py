@@ -32,6 +32,7 @@ WHAT = {
     "snap": "+ SCTP in SDP (SNAP)",
     "warp": "+ negotiated channel",
     "warp-pq": "WARP, X25519MLKEM768",
+    "instant": "WARP by a ticket",
 }
 _ARROW = 18
 _SAID = 44
@@ -53,7 +54,8 @@ def table(ledger: Ledger) -> RenderableType:
     """Round trips (and ms) after the client's first check, a row a configuration."""
     view = Table(
         title="Round trips from the first check, client / server "
-        f"(ms below; RTT {ledger.rtt_ms:g} ms)",
+        f"(ms below; RTT {ledger.rtt_ms:g} ms);\n"
+        "of instant from the intent: its signalling is counted, and not waited for",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1),
@@ -93,14 +95,27 @@ def ladder(row: Row) -> Text:
     for line in _rungs(row):
         text.append_text(line)
         text.append("\n")
+    for line in _had(row):
+        text.append_text(line)
+        text.append("\n")
     text.rstrip()
     return text
+
+
+def _had(row: Row) -> Iterator[Text]:
+    """Say what the server had of the client, half a round trip after the other."""
+    if not row.had:
+        return
+    yield Text("what the server has of the client", style="bold")
+    yield Text(f"{0:6.2f}  nothing, and nothing is kept free for it")
+    for ms, what in row.had:
+        yield Text(f"{ms / row.rtt_ms:6.2f}  {what}")
 
 
 def _rungs(row: Row) -> Iterator[Text]:
     if not row.ladder:
         return
-    began = row.ladder[0].time
+    began = row.began
     marks = sorted((at / 1000, name) for name, at in row.ms.items())
     end = marks[-1][0] + 0.001 if marks else 0.0
     media_seen: set[bool] = set()
@@ -149,7 +164,7 @@ def verdict(ledger: Ledger) -> list[Text]:
     wanted = TARGETS["warp"]
     lines.append(
         Text(
-            "targets of warp, in round trips: first media "
+            "targets of warp and instant, in round trips: first media "
             f"{wanted['client_media']:g} / {wanted['server_media']:g}, channel open "
             f"{wanted['channel_client']:g} / {wanted['channel_server']:g}; "
             f"{tolerance(1):g} are granted to processes and timers",

@@ -7,6 +7,7 @@ import pytest
 
 from warp_tools.audio import packaged_sound, write_wav
 from warp_tools.demo import VARIANTS, DemoConfig, candidate_of, demo
+from warp_tools.demo_instant import HAD, address_of
 from warp_tools.failure import ToolFailure
 from warp_tools.ledger import TARGETS
 
@@ -24,6 +25,13 @@ def test_the_servers_address_is_read_from_its_answer() -> None:
         candidate_of("v=0\r\n")
 
 
+def test_the_servers_address_is_read_from_its_bundle() -> None:
+    assert address_of(["tcp 192.0.2.1 443", "udp 127.0.0.1 5000"]) == ("127.0.0.1", 5000)
+    for none in ([], ["tcp 192.0.2.1 443"]):
+        with pytest.raises(ToolFailure, match="names no address"):
+            address_of(none)
+
+
 @pytest.mark.slow
 def test_the_demo_runs_and_knows_its_speech(tmp_path: Path) -> None:
     """A short call over a short path; how long the parts take is judged in the simulation."""
@@ -35,4 +43,8 @@ def test_the_demo_runs_and_knows_its_speech(tmp_path: Path) -> None:
     assert ledger.correlation is not None
     assert ledger.correlation > 0.9
     assert (tmp_path / "reply.wav").stat().st_size > 200_000
-    assert said[-1] == "calling: warp-pq"
+    assert said[-1] == "calling: instant"
+    instant = ledger.rows[-1]
+    assert "carries ClientHello (" in instant.ladder[0].description.text
+    assert [what for _, what in sorted(instant.had)] == [what for _, what in instant.had]
+    assert {what for _, what in instant.had} == set(HAD.values())

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from warp_tools.delay import Rung
 from warp_tools.dissect import Description
-from warp_tools.ledger import Ledger, Row, Start, enter, first_check, first_media
+from warp_tools.ledger import Had, Ledger, Row, Start, enter, first_check, first_media
 from warp_tools.ledger_view import show
 
 RTT_S = 0.1
@@ -126,3 +126,30 @@ def test_people_see_a_table_and_a_ladder() -> None:
     assert "never" in text
     assert "missed: warp-pq: client_media never came (target 1 RTT)" in text
     assert "  0.9" not in text
+
+
+def test_a_call_by_a_ticket_counts_from_the_intent() -> None:
+    had = (Had(52.0, "a session"), Had(153.0, "a client that is proven"))
+    start = Start(name="instant", first_check=T - 0.004, times=TIMES, ladder=WARP)
+    row = enter(start, RTT_S, had=had)
+    assert row.ms["server_media"] == pytest.approx(56.0)
+    assert row.to_json()["server_had"] == [
+        {"rtt": 0.52, "what": "a session"},
+        {"rtt": 1.53, "what": "a client that is proven"},
+    ]
+    assert Ledger(rtt_ms=100, rows=[row], correlation=0.99).misses() == []
+    out = io.StringIO()
+    show(Ledger(rtt_ms=100, rows=[row], correlation=0.99), Console(file=out, width=80))
+    text = out.getvalue()
+    assert "0.04  \u2500" in text
+    assert "what the server has of the client" in text
+    assert "0.00  nothing" in text
+    assert "0.52  a session" in text
+    assert "WARP by a ticket" in text
+
+
+def test_a_call_by_a_ticket_begins_with_one_datagram() -> None:
+    plain = [rung(0.0, True, "stun", 268, "Binding request"), *WARP[1:]]
+    start = Start(name="instant", first_check=T, times=TIMES, ladder=plain)
+    misses = Ledger(rtt_ms=100, rows=[enter(start, RTT_S)], correlation=0.99).misses()
+    assert misses == ["instant: the first check does not carry the whole ClientHello"]
