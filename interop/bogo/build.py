@@ -96,6 +96,7 @@ def _build(folder: Path) -> None:
     program = folder / "runner.test"
     environment = {
         **os.environ,
+        "CGO_ENABLED": "0",  # so that no C compiler is needed
         "GOFLAGS": "-mod=readonly -buildvcs=false",
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",

@@ -26,6 +26,8 @@ from warp.dtls import DtlsVersion
 ROOT = Path(__file__).parents[2]
 LIMIT_S = 400.0
 
+pytestmark = pytest.mark.timeout(LIMIT_S + 20)  # the first one may have to build the runner
+
 OUTPUT = """\
 Error dispatching connection: shim ID 3 not found
 PASSED (Good-DTLS)
@@ -67,7 +69,6 @@ def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.interop
 @pytest.mark.slow
-@pytest.mark.timeout(LIMIT_S + 20)
 def test_the_families_worth_a_gate(runner):
     command = [sys.executable, "-m", "interop.bogo", "--fast"]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
