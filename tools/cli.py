@@ -209,6 +209,14 @@ def bench_channel(as_json: Json = False, quick: Quick = False) -> None:
     _report(asyncio.run(run(quick=quick)), as_json)
 
 
+@bench_app.command("instant")
+def bench_instant(as_json: Json = False, quick: Quick = False) -> None:
+    """Tickets opened and refused, sessions out of first datagrams, a flood of bad ones."""
+    from warp_tools.bench.instant import run
+
+    _report(asyncio.run(run(quick=quick)), as_json)
+
+
 def _report(report: Report, as_json: bool) -> None:
     if as_json:
         _print_json(report.to_json())
