@@ -2,6 +2,7 @@
 
 setup.py | media.py | channel.py ──▶ Worker ×2 ──▶ child.py ──▶ ours.py | aiortc_party.py
       └──▶ Report ◀── figures over JSON lines ◀──────┘
+instant.py ──▶ flooder.py       first datagrams, good ones and bad
 """
 
 from __future__ import annotations
