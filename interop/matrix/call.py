@@ -15,7 +15,6 @@ from interop.matrix.scenario import Scenario
 from interop.peers.peer import (
     PATIENCE_S,
     TALK,
-    TALK_CHANNEL,
     Peer,
     PeerConfig,
     PeerKind,
@@ -144,7 +143,7 @@ class Stage:
             self.wires, self.traces = [*self.wires[-1:], wire], [*self.traces[-1:], trace]
             self.descriptions = self.descriptions[-2:]
             peer = await self.running.create(
-                PeerConfig(audio=scenario.audio, channels=(TALK_CHANNEL,), wants=scenario.wants)
+                PeerConfig(audio=scenario.audio, wants=scenario.wants, setup=scenario.setup)
             )
             offers = scenario.peer_offers if peer_offers is None else peer_offers
             open_call = self._peer_calls if offers else self._we_call

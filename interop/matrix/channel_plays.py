@@ -33,7 +33,7 @@ async def dcep_ours(stage: Stage) -> Outcome:
     async with stage.call() as call:
         cost = await call.up()
         channel = call.session.channel("ours", protocol="p1")
-        same("announced was", await call.peer.announced("ours"), Announced(True, None, "p1"))
+        await _announced(call, Announced(True, None, "p1"))
         await _works(call, channel, "ours")
         return Outcome(cost=cost)
 
@@ -49,6 +49,14 @@ async def dcep_theirs(stage: Stage) -> Outcome:
         return Outcome(cost=cost)
 
 
+async def _announced(call: Call, wanted: Announced) -> None:
+    """Wait until the peer knows our channel `ours`; compare what it tells of it."""
+    found = await call.peer.announced("ours")
+    if found.ordered is None:
+        found = wanted._replace(protocol=found.protocol)
+    same("announced was", found, wanted)
+
+
 async def _opened_by_peer(call: Call, options: ChannelOptions) -> Channel:
     await call.peer.open_channel(options)
     async with asyncio.timeout(PATIENCE_S):
@@ -62,11 +70,23 @@ async def _works(call: Call, channel: Channel, label: str) -> None:
     async with asyncio.timeout(PATIENCE_S):
         await channel.opened()
     await call.peer.happened(f"open:{label}")
-    for message in ("text", b"\x00\x01", "", b""):
+    await _each_way(call, channel, label, "text", b"\x00\x01")
+
+
+async def _each_way(call: Call, channel: Channel, label: str, *messages: str | bytes) -> None:
+    for message in messages:
         channel.send(message)
         same("the peer got", await call.peer.receive(label), [message])
         await call.peer.send(label, message)
         same("we got", await next_message(channel), message)
+
+
+async def empty(stage: Stage) -> Outcome:
+    """Messages of no bytes, text and binary, are messages all the same (RFC 8831 section 6.6)."""
+    async with stage.call() as call:
+        cost = await call.up()
+        await _each_way(call, call.channel, TALK, "", b"", "behind them")
+        return Outcome(cost=cost)
 
 
 # -- sizes and numbers ----------------------------------------------------------------------------
@@ -151,7 +171,7 @@ async def unordered(stage: Stage) -> Outcome:
         theirs = await _opened_by_peer(call, ChannelOptions(label="theirs", ordered=False))
         require(not theirs.ordered, "the peer's channel was announced as ordered")
         ours = call.session.channel("ours", ordered=False)
-        same("announced was", await call.peer.announced("ours"), Announced(False, None, ""))
+        await _announced(call, Announced(False, None, ""))
         await asyncio.wait_for(ours.opened(), PATIENCE_S)
         for number in range(count):
             ours.send(f"from us {number}")
@@ -172,7 +192,7 @@ async def lossy(stage: Stage) -> Outcome:
         theirs = await _opened_by_peer(call, options)
         same("the peer's channel repeats", theirs.max_retransmits, 0)
         ours = call.session.channel("ours", ordered=False, max_retransmits=0)
-        same("announced was", await call.peer.announced("ours"), Announced(False, 0, ""))
+        await _announced(call, Announced(False, 0, ""))
         await asyncio.wait_for(ours.opened(), PATIENCE_S)
         for number in range(count):
             ours.send(f"from us {number}")

@@ -159,7 +159,10 @@ async def _move(stage: Stage, *, ours: bool) -> Outcome:
         before = call.session.stats()["flow"]
         call.wire.rebind(ours=ours)
         began = asyncio.get_running_loop().time()
-        await asyncio.wait_for(call.talk("after"), _MOVE_S)
+        try:
+            await asyncio.wait_for(call.talk("after"), _MOVE_S)
+        except TimeoutError:
+            raise Failed(f"nothing arrives for {_MOVE_S:g} s after the move") from None
         took = asyncio.get_running_loop().time() - began
         if not ours:
             after = call.session.stats()["flow"]

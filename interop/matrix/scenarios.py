@@ -14,12 +14,12 @@ from warp.io import WarpOptions
 
 _C = Capability
 _DTLS12 = (DtlsVersion.DTLS12,)
-_X25519 = (NamedGroup.X25519,)
-_PLAIN = WarpOptions(sped=False, snap=False, versions=_DTLS12, groups=_X25519)
-_ONLY_DTLS13 = WarpOptions(sped=False, snap=False, groups=_X25519)
-_ONLY_SPED = WarpOptions(snap=False, groups=_X25519)
-_ONLY_SNAP = WarpOptions(sped=False, groups=_X25519)
-_WARP = WarpOptions(groups=_X25519)
+_CLASSICAL = (NamedGroup.X25519, NamedGroup.SECP256R1)
+_PLAIN = WarpOptions(sped=False, snap=False, versions=_DTLS12, groups=_CLASSICAL)
+_ONLY_DTLS13 = WarpOptions(sped=False, snap=False, groups=_CLASSICAL)
+_ONLY_SPED = WarpOptions(snap=False, groups=_CLASSICAL)
+_ONLY_SNAP = WarpOptions(sped=False, groups=_CLASSICAL)
+_WARP = WarpOptions(groups=_CLASSICAL)
 _TO_ALL = Wants(sped=True, snap=True, pq=False)
 
 
@@ -44,7 +44,7 @@ STARTS = (
     _start(
         "PQ off",
         wants=Wants(pq=False),
-        ours=WarpOptions(groups=_X25519),
+        ours=WarpOptions(groups=_CLASSICAL),
         used=(Used.CLASSICAL,),
     ),
     _start("DTLS 1.3", needs=(_C.DTLS13,), used=(Used.DTLS13,)),
@@ -102,7 +102,15 @@ WARP = (
         wants=Wants(snap=True, pq=False),
         needs=(_C.SNAP,),
         used=(Used.NO_SPED, Used.SNAP),
-        as_reference=True,
+        not_above=PLAIN_PEER,
+    ),
+    _measured(
+        "DTLS 1.3 and SNAP",
+        ours=_ONLY_SNAP,
+        wants=Wants(snap=True, pq=False),
+        needs=(_C.DTLS13, _C.SNAP),
+        used=(Used.DTLS13, Used.NO_SPED, Used.SNAP),
+        not_above=PLAIN_PEER,
     ),
     _measured(
         "all of WARP, peer-offers",
@@ -167,6 +175,7 @@ def _channel(name: str, play: str, **more: object) -> Scenario:
 CHANNELS = (
     _channel("DCEP channel from us", "dcep_ours", fast=True),
     _channel("DCEP channel from the peer", "dcep_theirs", fast=True),
+    _channel("empty messages each way", "empty"),
     _channel("1 MB message each way", "megabyte"),
     _channel("largest message that both take", "largest"),
     _channel("10,000 small messages each way", "flood", count=10_000, limit_s=180),

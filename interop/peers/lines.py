@@ -119,6 +119,7 @@ class LineProcess:
             "create",
             pc=number,
             audio=config.audio,
+            setup=config.setup,
             sped=config.wants.sped,
             snap=config.wants.snap,
             pq=config.wants.pq,
@@ -243,9 +244,7 @@ class LinePeer:
     async def announced(self, label: str) -> Announced:
         """Wait for a channel of ours and return what was said of it."""
         found = await self._mark([f"announced:{label}"], PATIENCE_S)
-        return Announced(
-            bool(found.get("ordered", True)), found.get("maxRetransmits"), found.get("protocol", "")
-        )
+        return Announced(found["ordered"], found.get("maxRetransmits"), found["protocol"])
 
     # -- descriptions ---------------------------------------------------------------------------
 

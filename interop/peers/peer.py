@@ -82,7 +82,8 @@ class ChannelOptions:
 
     label: str
     negotiated: bool = False
-    id: int | None = None
+    stream: int | None = None
+    """The stream of a negotiated one."""
     ordered: bool = True
     max_retransmits: int | None = None
     protocol: str = ""
@@ -91,7 +92,7 @@ class ChannelOptions:
         """Return what peers' programs read; what has no value is left out."""
         found: dict[str, Any] = {"label": self.label, "ordered": self.ordered}
         if self.negotiated:
-            found |= {"negotiated": True, "id": self.id}
+            found |= {"negotiated": True, "stream": self.stream}
         if self.max_retransmits is not None:
             found["maxRetransmits"] = self.max_retransmits
         if self.protocol:
@@ -99,7 +100,7 @@ class ChannelOptions:
         return found
 
 
-TALK_CHANNEL = ChannelOptions(label=TALK, negotiated=True, id=0)
+TALK_CHANNEL = ChannelOptions(label=TALK, negotiated=True, stream=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +120,14 @@ class PeerConfig:
     """It sends a track from the beginning, and takes ours."""
     channels: tuple[ChannelOptions, ...] = (TALK_CHANNEL,)
     wants: Wants = Wants()
+    setup: str | None = None
+    """The DTLS role that it is to answer with, for those that have to know it now."""
 
 
 class Announced(NamedTuple):
-    """A channel of ours as the peer was told of it."""
+    """A channel of ours as the peer was told of it; None: its library does not tell."""
 
-    ordered: bool
+    ordered: bool | None
     max_retransmits: int | None
     protocol: str
 

@@ -73,6 +73,8 @@ class Peer:
 
     def open(self, label: str, **options: Any) -> None:
         """Open a channel."""
+        if "stream" in options:
+            options["id"] = options.pop("stream")
         self._follow(self._pc.createDataChannel(label, **options))
 
     def _announced(self, channel: Any) -> None:

@@ -98,8 +98,9 @@ class Peer:
 
     def open(self, label: str, **options: Any) -> None:
         """Open a channel."""
-        if "maxRetransmits" in options:
-            options["max_retransmits"] = options.pop("maxRetransmits")
+        for name, theirs in (("maxRetransmits", "max_retransmits"), ("stream", "id")):
+            if name in options:
+                options[theirs] = options.pop(name)
         init = webrtc.RTCDataChannelInit(**options)
         self._follow(self._pc.create_data_channel(label, init))
 

@@ -131,7 +131,7 @@ class Peer:
         label: str,
         ordered: bool = True,
         negotiated: bool = False,
-        id: int | None = None,
+        stream: int | None = None,
         maxRetransmits: int | None = None,
         protocol: str = "",
     ) -> None:
@@ -142,7 +142,7 @@ class Peer:
             self._session.channel(
                 label,
                 negotiated=negotiated,
-                stream_id=id,
+                stream_id=stream,
                 ordered=ordered,
                 max_retransmits=maxRetransmits,
                 protocol=protocol,

@@ -1,0 +1,61 @@
+//go:build !next
+
+package main
+
+import (
+	"errors"
+
+	pion "github.com/pion/webrtc/v4"
+	"github.com/pion/webrtc/v4/pkg/media"
+)
+
+type (
+	answerOptions   = pion.AnswerOptions
+	codecCapability = pion.RTPCodecCapability
+	dataChannel     = pion.DataChannel
+	dataChannelInit = pion.DataChannelInit
+	dataMessage     = pion.DataChannelMessage
+	description     = pion.SessionDescription
+	dtlsRole        = pion.DTLSRole
+	offerOptions    = pion.OfferOptions
+	peerConnection  = pion.PeerConnection
+	connectionState = pion.PeerConnectionState
+	receiver        = pion.RTPReceiver
+	settings        = pion.SettingEngine
+	sample          = media.Sample
+	sampleTrack     = pion.TrackLocalStaticSample
+	remoteTrack     = pion.TrackRemote
+	configuration   = pion.Configuration
+)
+
+const (
+	typeOffer      = pion.SDPTypeOffer
+	typeAnswer     = pion.SDPTypeAnswer
+	roleClient     = pion.DTLSRoleClient
+	roleServer     = pion.DTLSRoleServer
+	channelOpen    = pion.DataChannelStateOpen
+	networkUDP4    = pion.NetworkTypeUDP4
+	mimeOpus       = pion.MimeTypeOpus
+	implementation = "github.com/pion/webrtc/v4"
+)
+
+func newConnection(engine settings) (*peerConnection, error) {
+	return pion.NewAPI(pion.WithSettingEngine(engine)).NewPeerConnection(configuration{})
+}
+
+func newTrack() (*sampleTrack, error) {
+	capability := codecCapability{MimeType: mimeOpus, ClockRate: 48000, Channels: 2}
+	return pion.NewTrackLocalStaticSample(capability, "audio", "peer")
+}
+
+func gathered(pc *peerConnection) <-chan struct{} {
+	return pion.GatheringCompletePromise(pc)
+}
+
+func udp4(engine *settings) {
+	engine.SetNetworkTypes([]pion.NetworkType{networkUDP4})
+}
+
+func hybrid(engine *settings) error {
+	return errors.New("pion/dtls v3 has no hybrid groups")
+}
