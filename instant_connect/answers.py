@@ -38,7 +38,8 @@ from instant_connect.ufrag import (
 )
 from warp.crypto import constant_time_equal
 from warp.entropy import Entropy, random_u32, random_u64
-from warp.errors import Discard, InvalidState
+from warp.errors import Discard, InvalidConfig, InvalidState
+from warp.ice import IceCredentials
 from warp.names import Counts, Name
 from warp.peer import AgreedDescriptions, agree
 from warp.rtp import draw_cname
@@ -117,13 +118,14 @@ class Answers:
     ) -> Answer:
         """Answer an offer; its session begins with the client's first datagram.
 
-        Raises `SdpError` when the offer is not usable and `InvalidState` when this server takes
-        no more; nothing is left behind then.
+        Raises `SdpError` or `InvalidConfig` when the offer is not usable and `InvalidState` when
+        this server takes no more; nothing is left behind then.
         """
         entrance = self._entrance
         if self.own not in entrance.roster.taking:
             raise InvalidState("this server takes no new sessions: ask another")
         self._require_room()
+        _require_checkable(offer)
         epoch = entrance.keyring.current
         wall_s = now + entrance.wall_offset_s
         grant = Grant(int(wall_s + self.hold_s) + 1, policy, flags=OFFER_HELD)
@@ -157,6 +159,7 @@ class Answers:
         if held is None or before is None:
             raise InvalidState("the answer was not taken up in time: begin another call")
         check_reoffer(before, offer)
+        _require_checkable(offer)
         if _identity(offer) != _identity(before):
             policy = opened.ticket.grant.policy
             answer = self.answer(offer, now, policy=policy, context=held.context)
@@ -274,6 +277,7 @@ class Answers:
             if elsewhere is not None:
                 to, granted = elsewhere
                 return Answer(Status.ELSEWHERE, ufrag=ufrag, server=to, settled=granted)
+        _require_checkable(offer)
         answer = self._compose(offer, opened, ufrag, password)
         held = HeldOffer(None, offer, context)
         if session is not None:
@@ -318,6 +322,16 @@ class Answers:
     ) -> Answer:
         self.stale[why] += 1
         return self.answer(offer, now, policy=policy, context=context)
+
+
+def _require_checkable(offer: SessionDescription) -> None:
+    """Raise `InvalidConfig` for what the first datagram's connection would refuse too late."""
+    lead = next((m for m in offer.media if not m.rejected), None)
+    transport = None if lead is None else offer.transport_of(lead)
+    if transport is not None and transport.ufrag and transport.pwd:
+        IceCredentials(transport.ufrag, transport.pwd)
+    if offer.ice_lite:
+        raise InvalidConfig("two lite agents cannot check each other: make the client's side full")
 
 
 def _identity(offer: SessionDescription) -> tuple[str, str, frozenset[tuple[str, str]]]:

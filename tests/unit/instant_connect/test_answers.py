@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
 
@@ -33,7 +34,7 @@ from tests.unit.sdp.build import capture
 from tests.vectors.instant_connect import CERTIFICATE
 from warp.crypto import Certificate
 from warp.entropy import SeededEntropy
-from warp.errors import InvalidState
+from warp.errors import InvalidConfig, InvalidState
 from warp.ice import IceCredentials
 from warp.peer import PeerConfig, PeerConnection
 from warp.sdp import SdpError, negotiate, parse_description
@@ -325,6 +326,35 @@ def test_an_offer_that_the_profile_cannot_answer_is_refused() -> None:
     with pytest.raises(SdpError):
         host.answers.attach(broken, call.ufrag, call.proof, NOW)
     assert host.stats()["held_offers"] == 0
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        (lambda text: re.sub(r"a=ice-pwd:\S+", "a=ice-pwd:" + "!" * 24, text), "ICE password"),
+        (lambda text: re.sub(r"a=ice-ufrag:\S+", "a=ice-ufrag:a(b)", text), "ICE ufrag"),
+        (lambda text: text.replace("m=", "a=ice-lite\r\nm=", 1), "two lite agents"),
+    ],
+)
+def test_what_no_connection_can_use_is_refused_with_the_offer(
+    spoilt: Callable[[str], str], why: str
+) -> None:
+    """And not by the first datagram, to which nobody could say so."""
+    host = make_host()
+    text = own_offer()
+    bad = parse_description(spoilt(text))
+    with pytest.raises(InvalidConfig, match=why):
+        host.answers.answer(bad, NOW)
+    assert host.stats()["held_offers"] == 0
+    first = host.answers.answer(parse_description(text), NOW)
+    with pytest.raises(InvalidConfig, match=why):
+        host.answers.revise(first.ufrag, bad, NOW)
+    assert isinstance(host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW), Arrived)
+    call = attempt(host, text)
+    with pytest.raises(InvalidConfig, match=why):
+        host.answers.attach(bad, call.ufrag, call.proof, NOW)
+    joined = host.answers.attach(parse_description(text), call.ufrag, call.proof, NOW)
+    assert joined.status is Status.ATTACHED
 
 
 # -- another offer, or none, before the first datagram ---------------------------------------------
