@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from warp.sdp import SdpError, SdpRule
@@ -50,6 +50,13 @@ class Ask:
     client: str = ""  # address of whoever asks, as the server saw it
     attempt: AttemptNames | None = None  # which an offer comes beside
     policy: int = 0  # what the application has agreed to with whoever asks, in its own numbers
+    hops: int = 0  # how often servers of the cell have handed it on
+    settled: bool = False  # the attempt's owner has said that it is ours
+
+    def alone(self) -> Ask:
+        """Return the same request without its attempt, which cannot be joined from here."""
+        return replace(self, attempt=AttemptNames(ufrag=""))
+
     now: float = 0.0  # monotonic seconds when the request was complete
 
 

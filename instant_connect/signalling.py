@@ -25,7 +25,6 @@ from instant_connect.exchange import (
     SDP,
     SDP_FRAGMENT,
     Ask,
-    AttemptNames,
     Headers,
     Refusal,
     Reply,
@@ -76,16 +75,23 @@ class PromisedSession(CallSession, Protocol):
         """Which way the session came, as far as is known."""
 
 
+class Elsewhere(Exception):
+    """The session of an attempt is another server's: the request goes on to that as it is."""
+
+    def __init__(self, server: int, *, settled: bool) -> None:
+        super().__init__("the session of this attempt is another server's")
+        self.server = server
+        self.settled = settled
+
+
 class InstantAnswerer(Protocol):
     """What answers offers and makes no sessions of them (`instant_connect.io.InstantServer`)."""
 
-    def answer_offer(
-        self, sdp: str, attempt: AttemptNames | None, policy: int, dcid: int | None
-    ) -> PromisedSession:
-        """Answer an offer; of an attempt that can be joined, return the session of that.
+    def answer_offer(self, sdp: str, ask: Ask, dcid: int | None) -> PromisedSession:
+        """Answer the offer of a request; of an attempt that can be joined, return the session.
 
         `dcid` is the stream id of the client's events channel, if that is negotiated. Raises
-        `SdpError`, and `InvalidState` when full or draining.
+        `SdpError`, `Elsewhere`, and `InvalidState` when full or draining.
         """
 
     def withdraw(self, session: PromisedSession) -> None:
@@ -163,9 +169,7 @@ class Signalling:
 
     def _promise(self, instant: InstantAnswerer, ask: Ask, kind: Kind, offer: Offer) -> Call:
         """Answer an offer whose session begins, or has begun, with its first datagram."""
-        session = self._answered(
-            lambda: instant.answer_offer(offer.sdp, ask.attempt, ask.policy, offer.dcid)
-        )
+        session = self._answered(lambda: instant.answer_offer(offer.sdp, ask, offer.dcid))
         call = self.calls.of(session)
         if call is None:
             if session.status is Status.NEW:

@@ -18,10 +18,12 @@ they are read, nothing is cached, errors are JSON.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import metadata
 from typing import Final
 
@@ -39,6 +41,7 @@ from instant_connect.exchange import (
     Ask,
     AttemptNames,
     Refusal,
+    Reply,
     media_type,
 )
 from instant_connect.io.arrival import Arrival
@@ -53,7 +56,7 @@ from instant_connect.metrics import Metrics, prometheus
 from instant_connect.offers import Kind
 from instant_connect.pipecat import PipecatDoor
 from instant_connect.report import start_report
-from instant_connect.signalling import PATHS, Signalling
+from instant_connect.signalling import PATHS, Elsewhere, Signalling
 from warp.entropy import SystemEntropy
 from warp.errors import InvalidState
 from warp.io import Server
@@ -64,6 +67,9 @@ _PROMETHEUS: Final = "text/plain; version=0.0.4; charset=utf-8"
 _MAX_UFRAG: Final = 256  # RFC 8839 section 5.4; longer ones name nothing
 Policy = Callable[[HTTPConnection], int]
 """What the application has agreed to with whoever asks, as its own number of 32 bits."""
+Forward = Callable[[int, Ask, Kind], Awaitable[Reply]]
+"""Carries a request to another server of the cell by its number, and its answer back; raises
+`ConnectionError` when that is not to be had."""
 Authorize = Callable[[HTTPConnection], bool | Awaitable[bool]]
 """Whether a request may be served; sees method, path, headers and address, not the body."""
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -76,16 +82,18 @@ def signalling_app(
     config: SignallingConfig | None = None,
     authorize: Authorize | None = None,
     policy: Policy | None = None,
+    forward: Forward | None = None,
 ) -> Starlette:
     """Return the application whose calls `server` carries and `accept` answers.
 
     `accept(session, info)` is a function or a coroutine function. With an `InstantServer` it is
     entered when the client is proven, whichever way its call came; else with the offer.
     `authorize` is asked before every request that begins, changes or shows a call, and `policy`
-    for the number that goes into tickets. Mounted in another application, the calls end when its
-    owner closes `server`; run alone, they end with the application.
+    for the number that goes into tickets. Of several servers of a cell, `forward` takes offers to
+    the one that has their attempt (`app.state.open` answers them there). Mounted in another
+    application, the calls end when its owner closes `server`; run alone, with the application.
     """
-    routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy)
+    routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy, forward)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -102,6 +110,7 @@ def signalling_app(
             Exception: _failed,
         },
     )
+    app.state.open = routes.open
     app.add_middleware(Guard, origins=routes.config.cors_origins)
     return app
 
@@ -116,8 +125,10 @@ class _Routes:
         config: SignallingConfig,
         authorize: Authorize | None,
         policy: Policy | None,
+        forward: Forward | None,
     ) -> None:
         self.config = config
+        self._forward = forward
         self._authorize = authorize
         self._policy = policy
         self._reception = Reception(accept)
@@ -161,10 +172,28 @@ class _Routes:
     def _door(self, kind: Kind) -> Route:
         async def post(request: Request) -> Response:
             ask = await self._ask(request, form=kind is Kind.REALTIME, begins=True)
-            return response_of(self._signalling.open(ask, kind, asyncio.get_running_loop().time))
+            return response_of(await self.open(ask, kind))
 
         posts = SDP if kind is Kind.WHIP else f"{SDP}, {FORM}"
         return _resource(PATHS[kind], {"POST": post}, ("Accept-Post", posts))
+
+    async def open(self, ask: Ask, kind: Kind) -> Reply:
+        """Answer an offer, here or where its attempt is."""
+        clock = asyncio.get_running_loop().time
+        try:
+            return await self._open(ask, kind, clock)
+        except Elsewhere as elsewhere:
+            if self._forward is not None:
+                onward = replace(ask, hops=ask.hops + 1, settled=elsewhere.settled)
+                # whoever cannot be asked has no session that this client could join
+                with contextlib.suppress(ConnectionError):
+                    return await self._forward(elsewhere.server, onward, kind)
+            return await self._open(ask.alone(), kind, clock)
+
+    async def _open(self, ask: Ask, kind: Kind, clock: Callable[[], float]) -> Reply:
+        if kind is Kind.PIPECAT:
+            return await self._pipecat.open(ask, clock)
+        return self._signalling.open(ask, kind, clock)
 
     # -- the endpoints ------------------------------------------------------------------------
 
@@ -210,7 +239,7 @@ class _Routes:
     async def offer(self, request: Request) -> Response:
         """Take an offer in JSON."""
         ask = await self._ask(request, begins=True)
-        return response_of(await self._pipecat.open(ask, asyncio.get_running_loop().time))
+        return response_of(await self.open(ask, Kind.PIPECAT))
 
     async def trickle(self, request: Request) -> Response:
         """Take candidates in JSON."""

@@ -16,23 +16,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from instant_connect.answers import Answer, Status
-from instant_connect.exchange import AttemptNames
+from instant_connect.exchange import Ask
 from instant_connect.io.arrival import Arrival
 from instant_connect.io.server import InstantServer
 from instant_connect.sessions import Path
-from instant_connect.signalling import PromisedSession
+from instant_connect.signalling import Elsewhere, PromisedSession
 from warp.errors import InvalidState
 from warp.ice import parse_candidate
 
 _SLACK_S: Final = 0.05
-
-
-class Elsewhere(InvalidState):
-    """The attempt's session is another server's, which has to be asked."""
-
-    def __init__(self, server: int) -> None:
-        super().__init__("the session of this attempt is on another server of the cell")
-        self.server = server
 
 
 class Prospect:
@@ -142,17 +134,23 @@ class Prospects:
 
     # -- offers -------------------------------------------------------------------------------
 
-    def answer_offer(
-        self, sdp: str, attempt: AttemptNames | None, policy: int, dcid: int | None
-    ) -> Prospect:
+    def answer_offer(self, sdp: str, ask: Ask, dcid: int | None) -> Prospect:
         """Answer an offer; of an attempt that can be joined, return the prospect of that.
 
         Raises `SdpError`, `InvalidState` when the server is full or draining, and `Elsewhere`.
         """
-        ufrag, proof = ("", "") if attempt is None else (attempt.ufrag, attempt.proof)
-        answer = self._server.answer(sdp, ufrag=ufrag, proof=proof, policy=policy, dcid=dcid)
-        if answer.status is Status.ELSEWHERE:
-            raise Elsewhere(-1 if answer.server is None else answer.server)
+        attempt = ask.attempt
+        answer = self._server.answer(
+            sdp,
+            ufrag="" if attempt is None else attempt.ufrag,
+            proof="" if attempt is None else attempt.proof,
+            policy=ask.policy,
+            dcid=dcid,
+            hops=ask.hops,
+            settled=ask.settled,
+        )
+        if answer.status is Status.ELSEWHERE and answer.server is not None:
+            raise Elsewhere(answer.server, settled=answer.settled)
         # whoever merely names an attempt gets an answer of another name
         prospect = self._by_ufrag.get(answer.ufrag) or self._add(answer.ufrag)
         prospect.answered(sdp, answer)
