@@ -115,9 +115,10 @@ def parse_object(text: str, name: str = "session") -> dict[str, Any]:
 
 
 def offer_key(kind: Kind, description: SessionDescription, dcid: int | None) -> str | None:
-    """Return what makes two requests the same one: door, ICE credentials, certificate, channel.
+    """Return what makes two requests the same one: door, channel, transport, and what is offered.
 
-    None for an offer without a usable transport. The key is a digest: it holds no secret.
+    Candidates that were found meanwhile change nothing. None for an offer without a usable
+    transport. The key is a digest: it holds no secret.
     """
     for section in description.media:
         if section.rejected:
@@ -127,6 +128,11 @@ def offer_key(kind: Kind, description: SessionDescription, dcid: int | None) -> 
             return None
         prints = sorted(" ".join(pair) for pair in transport.fingerprints)
         told = [kind.value, str(dcid), transport.ufrag, transport.pwd, *prints]
+        # an answer fits the sections of its own offer and no others (RFC 3264 section 6)
+        told += [
+            f"{m.kind} {m.mid} {m.rejected} {m.direction.value} {' '.join(m.formats)}"
+            for m in description.media
+        ]
         return hashlib.sha256("\n".join(told).encode()).hexdigest()
     return None
 
