@@ -167,6 +167,21 @@ def test_both_kinds_of_call_at_once() -> None:
     assert stage.server.host.stats()["half_open"] == 0
 
 
+def test_a_double_click_takes_two_tickets() -> None:
+    """Two sessions, each by its own ticket; hanging up one of them leaves the other."""
+    stage = Stage()
+    bundle = stage.bundle()
+    first = stage.call(bundle, name="c1")
+    second = stage.call(replace(bundle, tickets=bundle.tickets[:-1]), name="c2", host="192.0.2.2")
+    assert stage.run(lambda: first.up and second.up and len(stage.server.billed) == 2)
+    assert len(stage.begun()) == 2
+    assert first.session.ticket.id != second.session.ticket.id
+    first.peer.close(stage.now)
+    stage.run_for(1.0)
+    assert stage.server.live() == [second.session]
+    assert second.peer.state.value == "connected"
+
+
 def test_goodbye_is_heard_at_once() -> None:
     stage = Stage()
     caller = stage.call()
