@@ -111,7 +111,11 @@ def signalling_app(
         },
     )
     app.state.open = routes.open
-    app.add_middleware(Guard, origins=routes.config.cors_origins)
+    app.add_middleware(
+        Guard,
+        origins=routes.config.cors_origins,
+        read_timeout_s=routes.config.read_timeout_s,
+    )
     return app
 
 

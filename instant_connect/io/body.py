@@ -1,18 +1,22 @@
 """The bytes of a request, never more of them than allowed (Starlette's `Request`).
 
-What is too large is refused by its Content-Length, or as soon as it has grown too long. It is then
-read on to its end and dropped, up to a bound: a client that is still writing would get a reset in
-place of the refusal. Called by `asgi`.
+What is too large is refused by its Content-Length, or as soon as it has grown too long. What is
+refused is read on to its end and dropped, up to a bound: a client that is still writing would get
+a reset in place of the refusal, or lose the connection with its next request. Called by `asgi`,
+and by `guard` for whatever is answered before it is read.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Mapping
 from typing import Final
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
 
 from instant_connect.exchange import Refusal, too_large
 
@@ -24,7 +28,7 @@ _MAX_PARTS: Final = 8
 async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:
     """Return the whole body; raise `Refusal` when it is too large (413) or too slow (408)."""
     refusal = too_large("a request", limit)
-    declared = _declared_length(request)
+    declared = declared_length(request.headers)
     if declared > MAX_DROPPED_BYTES or (declared > limit and "expect" in request.headers):
         raise refusal
     body = bytearray()
@@ -51,8 +55,37 @@ async def read_body(request: Request, limit: int, timeout_s: float) -> bytes:
 _CLOSE: Final = (("Connection", "close"),)
 
 
-def _declared_length(request: Request) -> int:
-    length = request.headers.get("content-length", "0")
+class Rest:
+    """What is still to come of a request when it is answered. `receive` goes to the application."""
+
+    __slots__ = ("_deadline", "_is_due", "_receive", "_size")
+
+    def __init__(self, headers: Mapping[str, str], receive: Receive, timeout_s: float) -> None:
+        declared = declared_length(headers)
+        # whoever expects leave to send a body has not begun to
+        self._is_due = (declared > 0 or "transfer-encoding" in headers) and "expect" not in headers
+        self._size = declared if declared > MAX_DROPPED_BYTES else 0
+        self._deadline = asyncio.get_running_loop().time() + timeout_s
+        self._receive = receive
+
+    async def receive(self) -> Message:
+        """Return what comes next."""
+        message = await self._receive()
+        self._size += len(message.get("body", b""))
+        self._is_due = self._is_due and message.get("more_body", False)
+        return message
+
+    async def drop(self) -> None:
+        """Read what nobody has asked for, unless it is too much or takes too long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._deadline):
+                while self._is_due and self._size <= MAX_DROPPED_BYTES:
+                    await self.receive()
+
+
+def declared_length(headers: Mapping[str, str]) -> int:
+    """Return what Content-Length says; more than is ever read where that cannot be."""
+    length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()) or len(length) > _MAX_DIGITS:
         return MAX_DROPPED_BYTES + 1
     return int(length)

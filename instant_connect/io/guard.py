@@ -1,4 +1,5 @@
-"""Around every route: pages of other origins, their preflights, and that no call is cached.
+"""Around every route: pages of other origins, their preflights, that no call is cached, and that
+whoever is answered before its time has been listened to.
 
 Called by Starlette as the middleware of `asgi`; the rules are those of `instant_connect.origins`.
 """
@@ -11,6 +12,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from instant_connect.exchange import Refusal, Reply
+from instant_connect.io.body import Rest
 from instant_connect.origins import (
     cors_headers,
     is_preflight,
@@ -25,9 +27,10 @@ SAFE: Final = ("GET", "HEAD", "OPTIONS")
 class Guard:
     """The middleware. `origins` are those of pages elsewhere that may call."""
 
-    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...]) -> None:
+    def __init__(self, app: ASGIApp, *, origins: tuple[str, ...], read_timeout_s: float) -> None:
         self._app = app
         self._origins = origins
+        self._read_timeout_s = read_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -36,6 +39,7 @@ class Guard:
         headers = {
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
+        rest = Rest(headers, receive, self._read_timeout_s)
         extra = cors_headers(headers, self._origins)
         response: Response | None = None
         if is_preflight(scope["method"], headers):
@@ -48,6 +52,7 @@ class Guard:
 
         async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
+                await rest.drop()
                 given = message.setdefault("headers", [])
                 names = {name.lower() for name, _ in given}
                 if b"cache-control" not in names:
@@ -57,7 +62,7 @@ class Guard:
                 given += [(name.lower().encode(), value.encode("latin-1")) for name, value in extra]
             await send(message)
 
-        await (response or self._app)(scope, receive, send_guarded)
+        await (response or self._app)(scope, rest.receive, send_guarded)
 
 
 def response_of(reply: Reply) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -340,5 +341,38 @@ def test_a_huge_body_is_refused_in_words_and_calls_go_on() -> None:
                 assert response.json()["error"]["code"] == "too_large"
             await session.connected()
             await hear(session)
+
+    asyncio.run(story())
+
+
+async def refused_in_mid_request(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, web: httpx.AsyncClient
+) -> bytes:
+    """The status line that a POST gets whose body comes after the server has seen its head."""
+    head = "POST /whip HTTP/1.1\r\nHost: here\r\nContent-Type: application/sdp\r\n"
+    writer.write(f"{head}Content-Length: 70000\r\n\r\n".encode())
+    await writer.drain()
+    await web.get("/v1/client-config")
+    writer.write(b"x" * 70_000)
+    answer = await reader.readuntil(b"\r\n\r\n")
+    length = re.search(rb"content-length: (\d+)", answer)
+    assert length is not None
+    await reader.readexactly(int(length.group(1)))
+    return answer.partition(b"\r\n")[0]
+
+
+def test_a_refusal_costs_nobody_the_connection() -> None:
+    async def story() -> None:
+        async with (
+            echo_site(authorize=lambda _: False) as (url, _),
+            httpx.AsyncClient(base_url=url) as web,
+        ):
+            where = httpx.URL(url)
+            reader, writer = await asyncio.open_connection(where.host, where.port)
+            for _ in range(2):
+                async with asyncio.timeout(10):
+                    status = await refused_in_mid_request(reader, writer, web)
+                assert status.startswith(b"HTTP/1.1 401")
+            writer.close()
 
     asyncio.run(story())

@@ -10,7 +10,7 @@ import pytest
 from starlette.requests import Request
 
 from instant_connect.exchange import Refusal
-from instant_connect.io.body import MAX_DROPPED_BYTES, parse_form, read_body
+from instant_connect.io.body import MAX_DROPPED_BYTES, Rest, parse_form, read_body
 
 CHUNK = 65_536
 FORM = "multipart/form-data; boundary=x"
@@ -89,6 +89,55 @@ def test_a_body_that_comes_too_slowly() -> None:
 
 def test_a_client_that_goes_away() -> None:
     assert refused(Sender([b"x"], ends="http.disconnect")) == (400, "incomplete")
+
+
+def left(sender: Sender, timeout_s: float = 5.0, **headers: str) -> int:
+    """How often the rest of a request is asked for when it is answered unread."""
+
+    async def story() -> int:
+        request = sender.request(**headers)
+        await Rest(request.headers, sender.receive, timeout_s).drop()
+        return sender.asked
+
+    return asyncio.run(story())
+
+
+def test_what_nobody_has_read_is_dropped_to_its_end() -> None:
+    assert left(Sender([b"x"] * 3), content_length="3") == 4
+    assert left(Sender([b"x"] * 3), transfer_encoding="chunked") == 4
+    assert left(Sender([b"x"], ends="http.disconnect"), content_length="3") == 2
+
+
+def test_what_is_read_already_is_not_waited_for() -> None:
+    async def story() -> None:
+        sender = Sender([b"x"])
+        request = sender.request(content_length="1")
+        rest = Rest(request.headers, sender.receive, 5.0)
+        while (await rest.receive())["more_body"]:
+            pass
+        await rest.drop()
+        assert sender.asked == 2
+
+    asyncio.run(story())
+
+
+def test_a_rest_has_its_bounds() -> None:
+    chunks = [b"x" * CHUNK] * 1_000
+    assert left(Sender(chunks), transfer_encoding="chunked") == MAX_DROPPED_BYTES // CHUNK + 1
+    assert left(Sender([b"x"], ends="never"), 0.01, content_length="3") == 2
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"content_length": "0"},
+        {"content_length": str(MAX_DROPPED_BYTES + 1)},
+        {"content_length": "3", "expect": "100-continue"},
+    ],
+)
+def test_a_rest_that_is_none_or_not_wanted(headers: dict[str, str]) -> None:
+    assert left(Sender([b"x"], ends="never"), **headers) == 0
 
 
 def part(name: str, value: bytes, *more: str) -> bytes:
