@@ -1,8 +1,9 @@
 """Pictures of our page in a call: `python -m interop.page_screenshot --out FOLDER [--rtt 100]`.
 
-Starts `warp serve` (or, for a distance, the same on a path with a delay), opens the page in a
-Chromium whose microphone hears real speech, presses the button by keyboard, and waits until the
-start is complete. Writes one PNG a look: light, dark, narrow, and the page before and after a call.
+Starts `warp serve` (or, for a distance or another way than with a ticket, the same on a path with a
+delay), opens the page in a Chromium whose microphone hears real speech, presses the button by
+keyboard, and waits until the start is complete. Writes one PNG a look: light, dark, narrow, and the
+page before and after a call.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 import warp_tools.data
 from interop.browser import BrowserError
 from interop.chromium import Chromium, ChromiumConfig, launch
+from interop.instant.modes import spoil
 from interop.voice_page import Look, VoicePage
 from interop.voice_site import voice_site
 
@@ -29,6 +31,7 @@ LOOKS = {
     "narrow-dark": Look(width_px=360, height_px=800, dark=True),
     "calm": Look(calm=True),
 }
+WAYS = ("instant", "attached", "signalled", "stale")
 _LISTEN_S = 3.5
 """How long a call goes on before its picture, so that both meters have something to show."""
 _END_S = 5.0
@@ -59,13 +62,20 @@ async def warp_serve() -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _served(rtt_ms: float) -> AsyncIterator[str]:
-    if not rtt_ms:
+async def _served(rtt_ms: float, way: str) -> AsyncIterator[str]:
+    if not rtt_ms and way == "attached":
         async with warp_serve() as url:
             yield url
-    else:
-        async with voice_site(rtt_s=rtt_ms / 1000) as site:
-            yield site.url
+        return
+    async with voice_site(
+        rtt_s=rtt_ms / 1000,
+        far=True,
+        instant=way != "signalled",
+        edit_bundle=spoil if way == "stale" else None,
+    ) as site:
+        if way == "instant":
+            site.hold_offers()
+        yield site.url
 
 
 async def take(browser: Chromium, url: str, folder: Path, *, figures: bool) -> list[Path]:
@@ -101,7 +111,7 @@ async def run(arguments: argparse.Namespace) -> None:
     """Do what the command line says."""
     arguments.out.mkdir(parents=True, exist_ok=True)
     config = ChromiumConfig(microphone=SPEECH, sped=arguments.warp, snap=arguments.warp)
-    async with launch(config) as browser, _served(arguments.rtt) as url:
+    async with launch(config) as browser, _served(arguments.rtt, arguments.way) as url:
         written = await take(browser, url, arguments.out, figures=arguments.figures)
     for path in written:
         print(path)
@@ -112,6 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
     parser.add_argument("--rtt", type=float, default=0.0, help="round-trip time in ms; 0: none")
+    parser.add_argument("--way", choices=WAYS, default="attached", help="which way calls go")
     parser.add_argument("--warp", action="store_true", help="switch SPED and SNAP on")
     parser.add_argument("--figures", action="store_true", help="open the table of exact figures")
     asyncio.run(run(parser.parse_args()))

@@ -1,19 +1,21 @@
 // The server's HTTP side, and nothing else of it:
 //
 //   GET    v1/client-config              what this page has to know
-//   POST   v1/realtime/calls?dcid=N      an offer; 201, Location, the answer
+//   GET    v1/instant                    tickets for calls to come        ┐
+//   POST   v1/realtime/calls?dcid=N      an offer; 201, Location, answer  │ instant-connect.js
+//   DELETE <Location>                    the call is over                 ┘
 //   PUT    <Location>                    another offer in mid-call; 200, the answer
 //   GET    <Location>/stats              the server's view of the start
-//   DELETE <Location>                    the call is over
 //
 // Addresses are relative to the page, so that it works wherever the server mounts it. A server that
 // wants a bearer token gets the one at the end of the page's own address, #token=...; a fragment is
 // never sent by the browser itself.
 
-import { CallFailure } from "./failure.js";
+import { CallFailure, refusal } from "./failure.js";
+import { InstantConnect } from "./instant-connect.js";
 
 const CONFIG_URL = "v1/client-config";
-const DEFAULTS = { version: "", calls: "v1/realtime/calls", dcid: 4, iceServers: [] };
+const DEFAULTS = { version: "", calls: "v1/realtime/calls", instant: null, dcid: 4, iceServers: [] };
 const OFFER_TIMEOUT_MS = 15_000;
 const STATS_TIMEOUT_MS = 3_000;
 
@@ -39,6 +41,7 @@ export async function readConfig() {
     return {
       version: told.version ?? DEFAULTS.version,
       calls: told.endpoints?.calls ?? DEFAULTS.calls,
+      instant: told.endpoints?.instant ?? DEFAULTS.instant,
       dcid: told.events?.dcid ?? DEFAULTS.dcid,
       iceServers: told.ice_servers ?? DEFAULTS.iceServers,
     };
@@ -47,27 +50,27 @@ export async function readConfig() {
   }
 }
 
-/** Take an offer to the server. Returns `{answer, location}`; throws CallFailure. */
-export async function postOffer(config, offer, signal) {
-  const url = new URL(config.calls, document.baseURI);
-  url.searchParams.set("dcid", config.dcid);
-  const [response, answer] = await sendOffer("POST", url, offer, signal);
-  const call = response.headers.get("Location");
-  return { answer, location: call && new URL(call, response.url).href };
+/** What calls are made with, ready for the first one as soon as it can be. */
+export function openConnect(config) {
+  const connect = new InstantConnect({
+    bundleUrl: config.instant && new URL(config.instant, document.baseURI).href,
+    offerUrl: new URL(config.calls, document.baseURI).href,
+    token,
+    dcid: config.dcid,
+    rtc: { iceServers: config.iceServers },
+  });
+  connect.prepare();
+  return connect;
 }
 
 /** Take another offer of a call to the server and return its answer; throws CallFailure. */
 export async function putOffer(call, offer, signal) {
-  const [, answer] = await sendOffer("PUT", new URL(call), offer, signal);
-  return answer;
-}
-
-async function sendOffer(method, url, offer, signal) {
+  const url = new URL(call);
   let response;
   let body;
   try {
     response = await fetch(url, {
-      method,
+      method: "PUT",
       headers: headers({ "Content-Type": "application/sdp" }),
       body: offer,
       signal: withTimeout(signal, OFFER_TIMEOUT_MS),
@@ -80,22 +83,8 @@ async function sendOffer(method, url, offer, signal) {
       detail: `${url.host}: ${error.message}`,
     });
   }
-  if (!response.ok) throw refusal(response, body);
-  return [response, body];
-}
-
-function refusal(response, body) {
-  const detail = `${response.status} ${said(body) || response.statusText}`;
-  const wait = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  const retryAfter = Number.isFinite(wait) ? wait : null;
-  if (response.status === 503 || response.status === 429) {
-    return new CallFailure("server-full", { detail, retryAfter });
-  }
-  if (response.status === 401 || response.status === 403) {
-    return new CallFailure("not-allowed", { detail });
-  }
-  if (response.status === 404) return new CallFailure("unknown-call", { detail });
-  return new CallFailure(response.status >= 500 ? "server-fault" : "refused", { detail });
+  if (!response.ok) throw refusal(response.status, `${response.status} ${said(body) || response.statusText}`);
+  return body;
 }
 
 function said(body) {
@@ -127,16 +116,6 @@ export async function readStats(call) {
     return { stats, asked, answered };
   } catch {
     return null;
-  }
-}
-
-/** Tell the server that the call is over; also while the page is being left. */
-export async function endCall(call) {
-  try {
-    await fetch(call, { method: "DELETE", headers: headers(), keepalive: true });
-  } catch {
-    // DTLS says goodbye as well, and a server that is gone needs none
-    return;
   }
 }
 

@@ -1,11 +1,12 @@
 // The page: one button, the words that say where the call stands, and what is shown of it. Every
 // other module knows nothing of the document's texts; this one knows nothing of WebRTC.
 
-import { readConfig } from "./api.js";
+import { openConnect, readConfig } from "./api.js";
 import { Call } from "./call.js";
 import { EventLog } from "./events.js";
 import { buildLedger, number } from "./ledger.js";
 import { Meter } from "./meters.js";
+import { describePath } from "./paths.js";
 import { Ear, openSound } from "./sound.js";
 import { describeSupport, probe } from "./support.js";
 import { clockNote, drawLegend, drawTimeline } from "./timeline.js";
@@ -25,10 +26,13 @@ const LIVE = ["microphone", "calling", "connected", "interrupted"];
 
 class App {
   #config = readConfig();
+  #connect = this.#config.then(openConnect);
+  #permission = null;
   #probed = null;
+  #tickets = null; // why there are none, in words
   #call = null;
   #sound = null;
-  #ears = [];
+  #ears = new Map(); // by stream
   #clock = null;
   #since = null;
   #ledger = null;
@@ -52,7 +56,9 @@ class App {
     this.#showSupport();
     const { version } = await this.#config;
     if (version) $("version").textContent = `WARP ${version}`;
-    this.#probed = await probe();
+    const connect = await this.#connect;
+    [this.#probed, this.#permission] = await Promise.all([probe(), permission(), connect.prepare()]);
+    this.#tickets = connect.problem;
     this.#showSupport();
     document.documentElement.dataset.ready = "true";
   }
@@ -71,7 +77,7 @@ class App {
   #start(clicked) {
     this.#prepareSound();
     this.#sound?.resume().catch(() => null);
-    const call = new Call(this.#config);
+    const call = new Call(this.#connect, this.#permission?.state === "granted");
     this.#call = call;
     this.#events.clear();
     this.#since = null;
@@ -119,8 +125,8 @@ class App {
     clearInterval(this.#clock);
     $("timer").hidden = true;
     for (const meter of Object.values(this.#meters)) meter.stop();
-    for (const ear of this.#ears) ear.close();
-    this.#ears = [];
+    for (const ear of this.#ears.values()) ear.close();
+    this.#ears.clear();
     this.#sound?.suspend().catch(() => null);
     $("remote").srcObject = null;
     this.#mute(false);
@@ -143,15 +149,15 @@ class App {
       // a browser that refuses to play has shown its own sign beside the address
       $("remote").play().catch(() => null);
       this.#hear(call.remote, this.#meters.server)?.watchFirstSound((at) => call.mark("audible", at));
-    } else if (call.microphone && !call.remote) {
-      this.#hear(call.microphone, this.#meters.you);
     }
+    if (call.microphone) this.#hear(call.microphone, this.#meters.you);
   }
 
+  /** Begin to listen to a stream; null when that is done already, or cannot be. */
   #hear(stream, meter) {
-    if (!this.#sound) return null;
+    if (!this.#sound || this.#ears.has(stream)) return null;
     const ear = new Ear(this.#sound, stream);
-    this.#ears.push(ear);
+    this.#ears.set(stream, ear);
     meter.start(ear);
     return ear;
   }
@@ -189,11 +195,22 @@ class App {
     this.#ledger = buildLedger(call.marks, call.facts);
     $("ledger-empty").hidden = true;
     $("ledger-body").hidden = false;
+    this.#showPath(call.facts);
     $("figures").replaceChildren(...this.#ledger.figures.map(figure));
     $("clock-note").textContent = clockNote(this.#ledger);
     $("ledger-table").tBodies[0].replaceChildren(...this.#ledger.rows.map(row));
     this.#drawTimeline();
     this.#showSupport(call);
+  }
+
+  #showPath(facts) {
+    const path = describePath(facts);
+    $("path").hidden = path === null;
+    if (path === null) return;
+    $("path").dataset.path = facts.path;
+    const sign = element("span", path.chip, "chip");
+    sign.dataset.verdict = path.verdict;
+    $("path").replaceChildren(sign, element("span", path.words, "words"));
   }
 
   #clearLedger() {
@@ -210,8 +227,17 @@ class App {
   }
 
   #showSupport(call = null) {
-    const lines = describeSupport(this.#probed, call?.facts ?? null);
+    const lines = describeSupport(this.#probed, call?.facts ?? null, this.#tickets);
     $("support").replaceChildren(...lines.map(supportLine));
+  }
+}
+
+/** Whether the microphone needs no question; null where the browser does not tell. */
+async function permission() {
+  try {
+    return await navigator.permissions.query({ name: "microphone" });
+  } catch {
+    return null;
   }
 }
 

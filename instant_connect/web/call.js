@@ -1,4 +1,5 @@
-// One call: microphone, offer, answer, and the moments of its start. Knows no document.
+// One call: microphone, connection, recovery, and the moments of its start. Knows no document. How the
+// call begins is the business of instant-connect.js.
 //
 //   idle ─▶ microphone ─▶ calling ─▶ connected ◀─▶ interrupted
 //                 └───────────┴──────────┴──────────────┴─▶ ended
@@ -7,11 +8,9 @@
 // `message` (text on the events channel), `notice` (a CallFailure that does not end the call),
 // `settled` (the start is over and both ends' figures are in).
 
-import { endCall, postOffer, putOffer, readStats } from "./api.js";
-import { CallFailure, failureOf, microphoneFailure } from "./failure.js";
+import { putOffer, readStats } from "./api.js";
+import { CallFailure, connectFailure, microphoneFailure } from "./failure.js";
 import { readTransport, watchFirstPacket } from "./stats.js";
-
-export const CHANNEL = "oai-events";
 
 const NEXT = {
   idle: ["microphone"],
@@ -21,15 +20,13 @@ const NEXT = {
   interrupted: ["connected", "ended"],
   ended: [],
 };
-const CONNECT_TIMEOUT_MS = 15_000;
 const SOUND_TIMEOUT_MS = 2_500; // a server that waits to be spoken to is not waited for
 const RECOVERY_TIMEOUT_MS = 45_000;
 const FIRST_WAIT_MS = 1_500; // most interruptions end by themselves
 const MAX_WAIT_MS = 6_000;
-const GOODBYE_MS = 1_000;
 const STATS_EVERY_MS = 120;
 const STATS_TRIES = 6;
-const STARTED = ["dtls", "channel", "packet", "audible"];
+const STARTED = ["applied", "channel", "packet", "audible"];
 
 export class Call extends EventTarget {
   state = "idle";
@@ -37,23 +34,22 @@ export class Call extends EventTarget {
   marks = {};
   /** Why it ended: `{why: "here" | "there" | "failed", failure}`. */
   ending = null;
-  /** The descriptions, and what either end measured; for the ledger. */
-  facts = { offer: "", answer: "", transport: null, server: null, exchanges: [] };
+  /** Which way the call went, the descriptions, and what either end measured; for the ledger. */
+  facts = { path: null, why: "", offer: "", answer: "", transport: null, server: null, exchanges: [] };
   microphone = null;
   remote = null;
 
-  #config;
-  #location = null;
-  #connection = null;
-  #channel = null;
+  #connect;
+  #allowed;
+  #made = null;
   #abort = new AbortController();
-  #patience = null;
   #settled = false;
 
-  /** `config` is what readConfig promises. */
-  constructor(config) {
+  /** `connect` is what openConnect returns, `allowed` whether the microphone needs no question. */
+  constructor(connect, allowed) {
     super();
-    this.#config = config;
+    this.#connect = connect;
+    this.#allowed = allowed;
   }
 
   /** Make the call. Resolves when it is under way or has failed; never rejects. */
@@ -63,7 +59,7 @@ export class Call extends EventTarget {
     try {
       await this.#start();
     } catch (error) {
-      this.#end({ why: "failed", failure: failureOf(error) });
+      this.#end({ why: "failed", failure: connectFailure(error) });
     }
   }
 
@@ -84,61 +80,31 @@ export class Call extends EventTarget {
   }
 
   async #start() {
-    const config = await this.#config;
-    this.#abort.signal.throwIfAborted();
-    const connection = this.#open(config);
-    const [track, offer] = await Promise.all([this.#openMicrophone(), connection.createOffer()]);
-    this.#abort.signal.throwIfAborted();
-    await connection.getTransceivers()[0].sender.replaceTrack(track);
-    await connection.setLocalDescription(offer);
-    this.#abort.signal.throwIfAborted();
-    this.facts.offer = offer.sdp;
+    const { signal } = this.#abort;
+    const connect = await this.#connect;
+    signal.throwIfAborted();
+    this.facts.why = connect.problem;
+    const microphone = this.#openMicrophone();
+    microphone.catch(() => null); // it is told below, or by the connection that waits for it
+    // while somebody is still asked nobody is called, since the answer may be no
+    const track = this.#allowed ? microphone : await microphone;
     this.#become("calling");
-    this.mark("posted");
-    const posted = postOffer(config, offer.sdp, this.#abort.signal);
-    // while the offer travels there is time for whatever a listener does
-    this.#say("streams");
-    const { answer, location } = await posted;
-    this.#location = location;
-    this.mark("answered");
-    this.facts.answer = answer;
-    // whoever hung up meanwhile did not know of the server's call
-    if (this.#abort.signal.aborted) return this.#release();
-    this.#patience = setTimeout(() => this.#fail("no-path"), CONNECT_TIMEOUT_MS);
-    try {
-      await connection.setRemoteDescription({ type: "answer", sdp: answer });
-    } catch (error) {
-      if (this.#abort.signal.aborted) return;
-      throw new CallFailure("bad-answer", { detail: error.message });
-    }
-    this.mark("applied");
-    if (!this.#abort.signal.aborted) this.#watch(connection);
-  }
-
-  #open(config) {
-    if (!globalThis.RTCPeerConnection) throw new CallFailure("no-webrtc");
-    const connection = new RTCPeerConnection({
-      bundlePolicy: "max-bundle",
-      iceServers: config.iceServers,
+    const making = connect.connect({
+      track,
+      signal,
+      onTrack: ({ track }) => {
+        this.remote = new MediaStream([track]);
+        this.#say("streams");
+      },
+      onMessage: (data) => this.#say("message", data),
+      onMark: (name, at) => this.mark(name, at),
     });
-    this.#connection = connection;
-    connection.addTransceiver("audio", { direction: "sendrecv" });
-    this.#channel = connection.createDataChannel(CHANNEL, {
-      negotiated: true,
-      id: config.dcid,
-    });
-    this.#channel.onopen = () => this.mark("channel");
-    this.#channel.onclose = () => this.#end({ why: "there", failure: null });
-    this.#channel.onmessage = ({ data }) => this.#say("message", data);
-    connection.ontrack = ({ track }) => {
-      this.remote = new MediaStream([track]);
-      this.#say("streams");
-    };
-    connection.oniceconnectionstatechange = () => {
-      if (["connected", "completed"].includes(connection.iceConnectionState)) this.mark("ice");
-    };
-    connection.onconnectionstatechange = () => this.#follow(connection.connectionState);
-    return connection;
+    // while the first packets travel there is time for whatever a listener does
+    if (this.microphone) this.#say("streams");
+    this.#made = await making;
+    // whoever hung up in this very moment did not know of the call
+    if (signal.aborted) return this.#release();
+    this.#follow(this.#made);
   }
 
   async #openMicrophone() {
@@ -157,59 +123,42 @@ export class Call extends EventTarget {
     if (this.#abort.signal.aborted) this.#release();
     this.#abort.signal.throwIfAborted();
     this.mark("microphone");
+    if (this.#allowed) this.#say("streams");
     const [track] = stream.getAudioTracks();
     track.onended = () => this.#say("notice", new CallFailure("microphone-lost"));
     return track;
   }
 
-  #watch(connection) {
-    const dtls = connection.getTransceivers()[0].sender.transport;
-    const look = () => {
-      if (dtls?.state === "connected") this.#secured();
-    };
-    dtls?.addEventListener("statechange", look);
-    look();
-  }
-
-  #secured() {
-    if ("dtls" in this.marks) return;
-    this.mark("dtls");
-    const { receiver } = this.#connection.getTransceivers()[0];
+  #follow({ pc, events }) {
+    this.#become("connected");
+    const [receiver] = pc.getReceivers();
     watchFirstPacket(receiver, this.#abort.signal, (at) => this.mark("packet", at));
-  }
-
-  #follow(state) {
-    if (state === "connected") {
-      clearTimeout(this.#patience);
-      // a browser without RTCDtlsTransport tells only this
-      this.mark("ice");
-      this.#secured();
-      const settles = this.state === "calling";
-      this.#become("connected");
-      if (settles) this.#settle();
-    } else if (state === "disconnected") {
-      if (this.state === "connected") this.#recover();
-    } else if (state === "failed") {
-      if (this.state === "calling") this.#fail("no-path");
-      if (this.state === "connected") this.#recover();
-    } else if (state === "closed") {
-      this.#end({ why: "there", failure: null });
-    }
+    events.addEventListener("close", () => this.#end({ why: "there", failure: null }));
+    const look = () => {
+      const state = pc.connectionState;
+      if (state === "connected") this.#become("connected");
+      else if (state === "closed") this.#end({ why: "there", failure: null });
+      else if (this.state === "connected" && state !== "connecting") this.#recover(pc);
+    };
+    pc.addEventListener("connectionstatechange", look);
+    look();
+    this.#settle(pc);
   }
 
   /** Look for another way to the server, with new ICE credentials, until one is found. */
-  async #recover() {
-    const [connection, signal] = [this.#connection, this.#abort.signal];
+  async #recover(pc) {
+    const { signal } = this.#abort;
     this.#become("interrupted");
     const until = performance.now() + RECOVERY_TIMEOUT_MS;
     for (let wait = FIRST_WAIT_MS; performance.now() < until; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
       await pause(wait, signal);
       if (this.state !== "interrupted") return;
       try {
-        const offer = await connection.createOffer({ iceRestart: true });
-        await connection.setLocalDescription(offer);
-        const answer = await putOffer(this.#location, offer.sdp, signal);
-        await connection.setRemoteDescription({ type: "answer", sdp: answer });
+        const offer = await pc.createOffer({ iceRestart: true });
+        await pc.setLocalDescription(offer);
+        if (!this.#made.location) break;
+        const answer = await putOffer(this.#made.location, offer.sdp, signal);
+        await pc.setRemoteDescription({ type: "answer", sdp: answer });
       } catch (error) {
         // a server that does not know the call any more will not come to know it
         if (error.kind === "unknown-call") break;
@@ -219,14 +168,14 @@ export class Call extends EventTarget {
   }
 
   /** Wait for the end of the start, then ask both ends what they have measured. */
-  async #settle() {
+  async #settle(pc) {
     const signal = this.#abort.signal;
     const until = performance.now() + SOUND_TIMEOUT_MS;
     while (!STARTED.every((name) => name in this.marks) && performance.now() < until) {
       await pause(STATS_EVERY_MS / 4, signal);
     }
     for (let tries = 0; tries < STATS_TRIES && !signal.aborted; tries += 1) {
-      await this.#measure();
+      await this.#measure(pc);
       await pause(STATS_EVERY_MS, signal);
     }
     // what comes after is no part of the start: a server may wait to be spoken to
@@ -234,12 +183,15 @@ export class Call extends EventTarget {
     if (this.facts.transport) this.#say("settled");
   }
 
-  async #measure() {
+  async #measure(pc) {
+    const { location, path } = this.#made;
     const [transport, exchange] = await Promise.all([
-      readTransport(this.#connection),
-      this.#location ? readStats(this.#location) : null,
+      readTransport(pc),
+      location ? readStats(location) : null,
     ]);
     if (this.#abort.signal.aborted) return;
+    const [offer, answer] = [pc.localDescription.sdp, pc.remoteDescription.sdp];
+    Object.assign(this.facts, { path, offer, answer });
     const known = this.facts.transport;
     const trips = [known?.rttMs, transport.rttMs].filter((ms) => ms != null);
     this.facts.transport = { ...transport, rttMs: trips.length ? Math.min(...trips) : null };
@@ -258,7 +210,6 @@ export class Call extends EventTarget {
     if (this.state === "ended" || this.state === "idle") return;
     this.ending = ending;
     this.#abort.abort();
-    clearTimeout(this.#patience);
     this.#release();
     this.#become("ended");
   }
@@ -268,13 +219,7 @@ export class Call extends EventTarget {
       track.onended = null;
       track.stop();
     }
-    const location = this.#location;
-    this.#location = null;
-    // told first: once the connection is closed, the server has no call that could be ended
-    if (location && this.ending.why === "here") {
-      await Promise.race([endCall(location), pause(GOODBYE_MS)]);
-    }
-    this.#connection?.close();
+    await this.#made?.close({ tell: this.ending.why === "here" });
   }
 
   #become(state) {

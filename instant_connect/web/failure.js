@@ -102,6 +102,35 @@ export function failureOf(error) {
   return new CallFailure("page-fault", { detail: String(error?.message ?? error) });
 }
 
+/** What instant-connect.js throws, for a person. */
+export function connectFailure(error) {
+  const { kind, status, retryAfter, message: detail } = error;
+  switch (kind) {
+    case "no-webrtc":
+      return new CallFailure("no-webrtc");
+    case "offline":
+      return new CallFailure("offline");
+    case "unreachable":
+      return new CallFailure("unreachable", { detail });
+    case "refused":
+      return refusal(status, detail, retryAfter);
+    case "bad-answer":
+      return new CallFailure("bad-answer", { detail });
+    case "no-path":
+      return new CallFailure("no-path");
+    default:
+      return failureOf(error);
+  }
+}
+
+/** What a status of the server's means for a call (RFC 9110 section 15). */
+export function refusal(status, detail, retryAfter = null) {
+  if (status === 503 || status === 429) return new CallFailure("server-full", { detail, retryAfter });
+  if (status === 401 || status === 403) return new CallFailure("not-allowed", { detail });
+  if (status === 404) return new CallFailure("unknown-call", { detail });
+  return new CallFailure(status >= 500 ? "server-fault" : "refused", { detail });
+}
+
 /** What getUserMedia (W3C Media Capture and Streams, section 10.2) means for a person. */
 export function microphoneFailure(error) {
   const detail = `${error.name}: ${error.message}`;

@@ -6,11 +6,14 @@
 
 import { alignClocks } from "./clock.js";
 
+// where connectivity begins depends on the path: see `began`
+const BEGAN = "began";
 const STAGES = [
   { id: "microphone", name: "Microphone", group: "device", from: ["click"], to: ["microphone"] },
-  { id: "offer", name: "Offer", group: "device", from: ["microphone"], to: ["posted"] },
+  { id: "offer", name: "Offer", group: "device", from: ["begun", "microphone"], to: ["posted"] },
+  { id: "attempt", name: "Ticket, not taken", group: "device", from: ["attempted"], to: ["answered"], path: "stale" },
   { id: "signalling", name: "Signalling (HTTP)", group: "signalling", from: ["posted"], to: ["answered"], server: ["offer_read"] },
-  { id: "ice", name: "Connectivity (ICE)", group: "connection", from: ["answered"], to: ["ice"], server: ["first_check"] },
+  { id: "ice", name: "Connectivity (ICE)", group: "connection", from: [BEGAN], to: ["ice"], server: ["first_check"] },
   { id: "dtls", name: "Encryption (DTLS)", group: "connection", from: ["ice"], to: ["dtls"], server: ["dtls_connected"] },
   { id: "channel", name: "Events channel", group: "connection", from: ["dtls"], to: ["channel"], server: ["channel_open"] },
   { id: "sound", name: "Sound to you", group: "sound", from: ["dtls"], to: ["audible", "packet"], server: ["first_media_sent"] },
@@ -20,7 +23,9 @@ const STAGES = [
 const STEPS = {
   click: "Button pressed",
   microphone: "Microphone opened",
+  offered: "Offer written",
   posted: "Offer sent",
+  attempted: "Own answer applied, checks leave",
   answered: "Answer received",
   applied: "Answer applied",
   ice: "Path found (ICE connected)",
@@ -54,13 +59,25 @@ export function buildLedger(marks, facts) {
   const clock = found && { ...found, zero: found.zero - marks.click };
   const here = (name) => (name in marks ? marks[name] - marks.click : undefined);
   const there = serverTimes(facts.server, clock?.zero ?? null);
-  const at = (name) => (name.startsWith("server:") ? there[name.slice(7)] : here(name));
+  const began = beganAt(facts.path, here);
+  const at = (name) => {
+    if (name === BEGAN) return began;
+    return name.startsWith("server:") ? there[name.slice(7)] : here(name);
+  };
   const sped = Boolean(facts.server?.sped?.used);
-  const stages = STAGES.map((stage) => place(stage, at, there, sped)).filter(Boolean);
+  const shown = STAGES.filter(({ path }) => path === undefined || path === facts.path);
+  const stages = shown.map((stage) => place(stage, at, there, sped)).filter(Boolean);
   const trip = roundTrip(facts, here("posted"));
   const end = Math.max(0, ...stages.flatMap((stage) => [stage.end, ...stage.server.map((m) => m.at)]));
   const cut = cutAt(stages, end);
-  return { zero: cut, end, stages, rows: rows(here, there, trip), figures: figures(here, trip), trip, clock, cut };
+  return { zero: cut, end, stages, rows: rows(here, there, trip), figures: figures(here, there, trip, facts.path), trip, clock, cut };
+}
+
+const BESIDE = ["instant", "attached"];
+
+/** When the checks began that led somewhere: with our own answer, or with the server's. */
+function beganAt(path, here) {
+  return path === "stale" ? here("answered") : (here("attempted") ?? here("answered"));
 }
 
 /** The length of a round trip: from connectivity checks, else from the shortest HTTP exchange. */
@@ -90,7 +107,7 @@ function serverTimes(server, zero) {
 
 function place(stage, at, there, sped) {
   // with SPED the handshake rides in the checks: both begin together
-  const from = stage.id === "dtls" && sped ? ["answered"] : stage.from;
+  const from = stage.id === "dtls" && sped ? [BEGAN] : stage.from;
   const end = stage.to.map(at).find((value) => value !== undefined);
   const begin = from.map(at).find((value) => value !== undefined);
   if (end === undefined || begin === undefined) return null;
@@ -123,20 +140,27 @@ function rows(here, there, trip) {
     }));
 }
 
-function figures(here, trip) {
+function figures(here, there, trip, path) {
   const [posted, dtls, channel] = ["posted", "dtls", "channel"].map(here);
   const heard = here("audible") ?? here("packet");
+  const first = beganAt(path, here);
+  const how = BESIDE.includes(path) ? "signalling beside them" : "signalling included";
   const found = [];
+  if (first !== undefined) {
+    const known = there.first_check;
+    const aside = known === undefined ? "before anything is known of the path" : `at the server after ${ms(known)}`;
+    found.push({ id: "check", name: "Click to first check", ms: first, aside });
+  }
   if (dtls !== undefined) {
     found.push({ id: "click", name: "Click to connected", ms: dtls, aside: `${ms(here("microphone"))} of it for the microphone` });
-    found.push({ id: "network", name: "Offer to connected", ms: dtls - posted, aside: trips(dtls - posted, trip) });
+    found.push({ id: "network", name: "Offer to connected", ms: dtls - posted, aside: trips(dtls - posted, trip, how) });
   }
   if (heard !== undefined && dtls !== undefined) {
     const after = heard - dtls;
     found.push({ id: "sound", name: here("audible") === undefined ? "Click to first audio packet" : "Click to first sound", ms: heard,
       aside: after >= 0 ? `${ms(after)} after connected` : `${ms(-after)} before connected` });
   } else if (channel !== undefined) {
-    found.push({ id: "channel", name: "Click to open channel", ms: channel, aside: trips(channel - posted, trip) });
+    found.push({ id: "channel", name: "Click to open channel", ms: channel, aside: trips(channel - posted, trip, how) });
   }
   return found;
 }
@@ -148,10 +172,10 @@ export function countable(trip) {
   return trip !== null && trip.ms >= COUNTABLE_MS;
 }
 
-function trips(duration, trip) {
-  if (trip === null) return "signalling included";
-  if (!countable(trip)) return `signalling included; one round trip takes ${ms(trip.ms)}`;
-  return `${(duration / trip.ms).toFixed(1)} round trips of ${ms(trip.ms)}, signalling included`;
+function trips(duration, trip, how) {
+  if (trip === null) return how;
+  if (!countable(trip)) return `${how}; one round trip takes ${ms(trip.ms)}`;
+  return `${(duration / trip.ms).toFixed(1)} round trips of ${ms(trip.ms)}, ${how}`;
 }
 
 /** Milliseconds for people: whole ones from 10 on, one decimal below. */

@@ -3,6 +3,8 @@
 //
 // Each line: `{name, what, verdict, chip, words}`; verdict: used, yes, offered, older, no, unknown.
 
+import { describePath } from "./paths.js";
+
 const SPED_OPTIONS = ["sped", "googspedv1", "goog-sped-v1"];
 const DTLS_NAMES = { FEFC: "1.3", FEFD: "1.2", FEFF: "1.0" };
 
@@ -43,8 +45,11 @@ export async function probe() {
   }
 }
 
-/** The lines to show. `probed` and `facts` may be null: not known yet. */
-export function describeSupport(probed, facts) {
+/**
+ * The lines to show. `probed` and `facts` may be null: not known yet. `tickets` is why there are none,
+ * empty when there are some.
+ */
+export function describeSupport(probed, facts, tickets = null) {
   const offered = facts?.offer ? readDescription(facts.offer) : probed;
   const accepted = facts?.answer ? readDescription(facts.answer) : null;
   return [
@@ -52,6 +57,7 @@ export function describeSupport(probed, facts) {
     postQuantum(facts),
     sped(offered, facts),
     snap(offered, accepted, facts),
+    instant(facts, tickets),
     provisionalAnswer(probed),
   ];
 }
@@ -115,6 +121,16 @@ function snap(offered, accepted, facts) {
     return line(...name, "used", "Used", "Offered and used: the channel opened without SCTP's own handshake.");
   }
   return line(...name, "offered", "Offered", "Offered, but the server's answer has no a=sctp-init.");
+}
+
+function instant(facts, tickets) {
+  const name = ["Instant Connect", "a call that begins with its first packet"];
+  const path = facts?.path ? describePath(facts) : null;
+  if (path) return line(...name, path.verdict, path.chip, path.words);
+  if (tickets === null) return unknown(name);
+  return tickets
+    ? line(...name, "no", "Not ready", `The next call takes the way of signalling: ${tickets}.`)
+    : line(...name, "yes", "Ready", "The page holds tickets: the next call need not wait for signalling.");
 }
 
 function provisionalAnswer(probed) {

@@ -12,6 +12,7 @@ import pytest
 
 from interop.chromium import ChromiumConfig, ChromiumPage
 from interop.firefox import launch as launch_firefox
+from interop.instant.modes import spoil
 from interop.voice_page import Look, VoicePage
 from interop.voice_site import voice_site
 from tests.interop.chromium import DEFAULT, WARP, Chromiums
@@ -20,8 +21,8 @@ from tests.interop.loops import run
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
 DENIED = ChromiumConfig(flags=("--use-fake-ui-for-media-stream=deny",))
-BROWSER_STEPS = ("click", "microphone", "posted", "answered", "ice", "dtls", "channel")
-SERVER_STEPS = ("offer_read", "offer_answered", "first_check", "dtls_negotiated", "dtls_connected")
+BROWSER_STEPS = ("click", "offered", "posted", "ice", "dtls", "channel")
+SERVER_STEPS = ("first_check", "dtls_negotiated", "dtls_connected")
 NOTHING_OPEN = {"microphones": 0, "connections": 0}
 RTT_S = 0.08
 CREDENTIALS = (
@@ -34,6 +35,13 @@ async def error_of_clocks(page: VoicePage) -> float:
     found = re.search(r"± ([\d.]+) ms", await page.text("clock-note"))
     assert found is not None
     return float(found[1]) + 1.0
+
+
+async def way(page: VoicePage) -> tuple[str, str]:
+    """Return the path of the last call, for machines and for people."""
+    path = await page.tab.evaluate("document.getElementById('path').dataset.path")
+    chip = await page.tab.evaluate("document.querySelector('#path .chip').textContent")
+    return path, chip
 
 
 def in_order(rows: dict[str, float], steps: list[str]) -> bool:
@@ -88,16 +96,21 @@ async def ledger_is_plausible(page: VoicePage) -> None:
     assert list(rows.values()) == sorted(rows.values())
     assert rows["browser:click"] == 0
     assert in_order(rows, [f"browser:{step}" for step in BROWSER_STEPS])
-    assert in_order(rows, ["browser:answered", "browser:applied"])
+    assert in_order(rows, ["browser:posted", "browser:answered", "browser:applied"])
+    assert in_order(rows, ["browser:posted", "browser:attempted"])
+    assert in_order(rows, ["browser:click", "browser:microphone"])
     assert in_order(rows, ["browser:packet", "browser:audible"])
     assert in_order(rows, [f"server:{step}" for step in SERVER_STEPS])
+    assert in_order(rows, ["server:offer_read", "server:offer_answered"])
     assert in_order(rows, ["server:first_check", "server:first_media_sent"])
     # what the server did between asking and answering lies there on the common axis as well
     apart = await error_of_clocks(page)
     assert rows["browser:posted"] - apart <= rows["server:offer_read"]
     assert rows["server:offer_answered"] <= rows["browser:answered"] + apart
     assert rows["server:first_media_sent"] <= rows["browser:audible"] + apart
+    assert await way(page) == ("attached", "Instant, attached")
     support = await page.support()
+    assert support["Instant Connect"][0] == "Instant, attached"
     assert support["DTLS"][0] == "1.3"
     assert "TLS_AES" in support["DTLS"][1]
     assert support["Post-quantum keys"][0] == "Used"
@@ -113,22 +126,91 @@ def test_round_trips_of_a_start_with_warp(chromium: Chromiums) -> None:
             page = await VoicePage.open(browser, site.url, Look(dark=True))
             support = await page.support()
             assert (support["SPED"][0], support["SNAP"][0]) == ("Offered", "Offered")
+            assert support["Instant Connect"][0] == "Ready"
             await page.press_button()
             await page.wait_for_start()
             support = await page.support()
             assert (support["SPED"][0], support["SNAP"][0]) == ("Used", "Used")
             rows = await page.ledger()
-            # one for signalling, one for the handshake: no start can be faster
-            assert rows["browser:dtls"] - rows["browser:posted"] >= 2 * RTT_S * 1000
+            # the handshake rides in the first check: no start can be faster, signalling or not
+            assert rows["browser:dtls"] - rows["browser:attempted"] >= RTT_S * 1000
             figures = await page.text("figures")
-            assert re.search(r"\d\.\d round trips of \d+ ms, signalling included", figures)
+            assert re.search(r"\d\.\d round trips of \d+ ms, signalling beside them", figures)
+            assert await way(page) == ("attached", "Instant, attached")
+            first = next(rung for rung in site.wire.rungs if not rung.ours)
+            assert first.rider[:1] == b"\x16"  # a handshake record, in the very first datagram
             assert "One round trip" in await page.text("legend")
             lines = await page.tab.evaluate("document.querySelectorAll('#timeline .trip').length")
-            assert lines >= 3
+            assert lines >= 2
             alternative = await page.tab.evaluate(
                 "document.querySelector('#timeline svg').getAttribute('aria-label')"
             )
             assert "Encryption (DTLS)" in alternative
+
+    run(test())
+
+
+def test_without_tickets_a_call_is_signalled(chromium: Chromiums) -> None:
+    async def test() -> None:
+        async with (
+            voice_site(rtt_s=RTT_S, instant=False) as site,
+            chromium(WARP).attach() as browser,
+        ):
+            page = await VoicePage.open(browser, site.url)
+            assert (await page.support())["Instant Connect"][0] == "Not ready"
+            await page.press_button()
+            await page.wait_for_start()
+            assert await way(page) == ("signalled", "Signalled")
+            rows = await page.ledger()
+            assert "browser:attempted" not in rows
+            # one for signalling, one for the handshake
+            assert rows["browser:dtls"] - rows["browser:posted"] >= 2 * RTT_S * 1000
+            assert "signalling included" in await page.text("figures")
+
+    run(test())
+
+
+def test_a_ticket_that_is_not_taken(chromium: Chromiums) -> None:
+    async def test() -> None:
+        async with (
+            voice_site(rtt_s=RTT_S, edit_bundle=spoil) as site,
+            chromium(DEFAULT).attach() as browser,
+        ):
+            page = await VoicePage.open(browser, site.url)
+            await page.press_button()
+            await page.wait_for_start()
+            assert await way(page) == ("stale", "Stale")
+            assert site.calls == 1
+            rows = await page.ledger()
+            order = ["posted", "attempted", "answered", "applied", "ice", "dtls"]
+            assert in_order(rows, [f"browser:{step}" for step in order])
+            alternative = await page.tab.evaluate(
+                "document.querySelector('#timeline svg').getAttribute('aria-label')"
+            )
+            assert "Ticket, not taken" in alternative
+            assert page.tab.errors == []
+
+    run(test())
+
+
+def test_a_call_that_signalling_does_not_join(chromium: Chromiums) -> None:
+    """The offer is under way and does not arrive: the call lives, and is hung up in its own way."""
+
+    async def test() -> None:
+        async with voice_site() as site, chromium(DEFAULT).attach() as browser:
+            page = await VoicePage.open(browser, site.url)
+            held = [{"urlPattern": "*/v1/realtime/calls?*"}]
+            await page.tab.command("Fetch.enable", patterns=held)
+            await page.press_button()
+            await page.wait_for_start()
+            assert await page.text("state") == "Connected"
+            assert await way(page) == ("instant", "Instant")
+            assert site.calls == 1
+            await page.press_button()
+            await page.wait_for_state("ended")
+            await until(lambda: site.calls == 0)
+            assert await page.left_open() == NOTHING_OPEN
+            assert page.tab.errors == []
 
     run(test())
 
@@ -192,7 +274,10 @@ def test_a_microphone_that_is_denied(chromium: Chromiums) -> None:
 
 def test_a_server_that_is_full_and_one_that_goes_away(chromium: Chromiums) -> None:
     async def test() -> None:
-        async with voice_site(max_calls=1) as site, chromium(DEFAULT).attach() as browser:
+        async with (
+            voice_site(max_calls=1, instant=False) as site,
+            chromium(DEFAULT).attach() as browser,
+        ):
             talking = await VoicePage.open(browser, site.url)
             await talking.press_button()
             await talking.wait_for_start()
@@ -250,7 +335,7 @@ def test_a_call_survives_a_path_that_is_lost(chromium: Chromiums) -> None:
 
 def test_cancelled_before_it_began(chromium: Chromiums) -> None:
     async def test() -> None:
-        async with voice_site() as site, chromium(DEFAULT).attach() as browser:
+        async with voice_site(instant=False) as site, chromium(DEFAULT).attach() as browser:
             page = await VoicePage.open(browser, site.url)
             # the offer is under way and does not arrive
             held = [{"urlPattern": "*/v1/realtime/calls*"}]
@@ -283,6 +368,8 @@ def test_firefox_shows_the_same(require_peer: Callable[[str], None]) -> None:
                 "[...document.querySelectorAll('#ledger-table tr[data-step]')]"
                 ".map((row) => row.dataset.step)"
             )
+            path = await page.evaluate("document.getElementById('path').dataset.path")
+            assert path == "attached"
             wanted = {f"browser:{step}" for step in BROWSER_STEPS}
             assert wanted | {f"server:{step}" for step in SERVER_STEPS} <= set(steps)
             assert page.errors == []
@@ -327,6 +414,18 @@ def test_ledger_and_clock_count_as_they_should(chromium: Chromiums) -> None:
             ledger = await call(tab, "ledger.js", "buildLedger", late, {**facts, "exchanges": []})
             assert 60_000 < ledger["zero"] < 60_100
             assert ledger["clock"] == {"zero": 60_265, "error": None, "exchanges": 0}
+            # a call that began with its first packet, and one whose ticket was not taken
+            early = {**marks, "begun": 600, "attempted": 615, "ice": 720}
+            ledger = await call(
+                tab, "ledger.js", "buildLedger", early, {**facts, "path": "instant"}
+            )
+            stages = {stage["id"]: (stage["start"], stage["end"]) for stage in ledger["stages"]}
+            assert (stages["offer"], stages["ice"]) == ((100, 110), (115, 220))
+            assert ledger["figures"][0]["ms"] == 115
+            assert "attempt" not in stages
+            ledger = await call(tab, "ledger.js", "buildLedger", early, {**facts, "path": "stale"})
+            stages = {stage["id"]: (stage["start"], stage["end"]) for stage in ledger["stages"]}
+            assert (stages["attempt"], stages["ice"]) == ((115, 210), (210, 220))
             # a browser that tells nothing, a server that tells nothing
             bare = {"transport": None, "server": None, "exchanges": []}
             ledger = await call(tab, "ledger.js", "buildLedger", marks, bare)
