@@ -22,6 +22,7 @@ TYPES: Final = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8",
+    ".ts": "application/typescript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".json": "application/json",
     ".webmanifest": "application/manifest+json",

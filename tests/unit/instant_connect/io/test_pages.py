@@ -86,6 +86,20 @@ def test_nothing_else_is(path: str) -> None:
     play(story)
 
 
+def test_pages_elsewhere_may_import_the_module_that_begins_calls() -> None:
+    there = "https://voice.example"
+
+    async def story() -> None:
+        async with open_site(cors_origins=(there,)) as site:
+            for name in ("instant-connect.js", "instant-connect.d.ts"):
+                response = await site.client.get(f"/{name}", headers={"Origin": there})
+                assert response.status_code == 200
+                assert response.headers["access-control-allow-origin"] == there
+            assert response.headers["content-type"] == "application/typescript; charset=utf-8"
+
+    play(story)
+
+
 def test_an_application_may_have_its_own_page() -> None:
     async def story() -> None:
         async with open_site(pages=False) as site:
