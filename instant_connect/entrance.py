@@ -164,7 +164,7 @@ class Entrance:
                 return self._receive_check(data, flow, now, journey)
             return self._receive_record(data, flow, now)
         except Discard as discard:
-            return self._drop(discard, now)
+            return self.discard(discard, now)
 
     def _is_routed(self, data: bytes) -> bool:
         """Whether a check says by itself whose it is; of a session that has begun it need not."""
@@ -178,7 +178,8 @@ class Entrance:
         """Return records that came on a flow a moment before it was authenticated."""
         return self._early.take(flow, now)
 
-    def _drop(self, discard: Discard, now: float) -> Dropped:
+    def discard(self, discard: Discard, now: float) -> Dropped:
+        """Count a datagram that is worth nothing."""
         reason = discard.reason
         if not isinstance(reason, InstantDiscard):
             reason = InstantDiscard.BAD_MESSAGE
@@ -262,7 +263,7 @@ class Entrance:
         if ufrag not in self.sessions.held:  # or it was asked about when its offer came
             verdict = self.admission.ask(ticket, flow.remote)
         if verdict is Verdict.REFUSE:
-            self._drop(Discard(InstantDiscard.NOT_ADMITTED), now)
+            self.discard(Discard(InstantDiscard.NOT_ADMITTED), now)
             return None
         if verdict is Verdict.DROP:
             raise Discard(InstantDiscard.NOT_ADMITTED)

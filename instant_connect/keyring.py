@@ -1,6 +1,7 @@
 """The keys of a cell, by epoch: a master secret and the certificate that goes with it.
 
     master ─ HKDF-Expand (RFC 5869) ─┬─ "IC1 route"    16 ─▶ route block     shared with relays
+                                     │    └ "IC1 relay" 32 ─▶ envelopes       the same
                                      ├─ "IC1 ticket"   16 ─▶ ticket AEAD     servers of the cell
                                      └─ "IC1 ice-pwd"  32 ─▶ ICE passwords   servers of the cell
 
@@ -32,7 +33,7 @@ _NAMES: Final = ("current", "previous", "upcoming")
 class Epoch:
     """One master secret with what follows from it, and the cell's identity of that time."""
 
-    __slots__ = ("_master", "_password", "aead", "certificate", "key_id", "route")
+    __slots__ = ("_master", "_password", "aead", "certificate", "envelope", "key_id", "route")
 
     def __init__(self, key_id: int, master: bytes, certificate: Certificate) -> None:
         """Derive the keys. Raises `InvalidConfig` for an id or a secret of a wrong size."""
@@ -44,6 +45,7 @@ class Epoch:
         self.key_id: Final = key_id
         self.certificate: Final = certificate
         self.route: Final = BlockCipher(self.route_key)
+        self.envelope: Final = _envelope_key(self.route_key)
         self.aead: Final = Aead(
             AeadKind.AES_128_GCM, hkdf_expand(master, b"IC1 ticket", 16, "sha256")
         )
@@ -151,7 +153,7 @@ class Keyring:
     def relay_keys(self) -> RelayKeys:
         """Return what a relay may have of this keyring."""
         present = {key_id: epoch.route_key for key_id, epoch in self._by_id.items()}
-        return RelayKeys(self.cell, {**self._retired, **present})
+        return RelayKeys(self.cell, {**self._retired, **present}, self.current.key_id)
 
     def to_text(self) -> str:
         """Return the keyring as JSON text: every secret of the cell. Keep it as one keeps those."""
@@ -169,23 +171,35 @@ class Keyring:
 
 
 class RouteKey:
-    """The key of one epoch that reads routes."""
+    """The key of one epoch that reads routes, and what follows from it."""
 
-    __slots__ = ("route",)
+    __slots__ = ("envelope", "route")
 
     def __init__(self, key: bytes) -> None:
         self.route: Final = BlockCipher(key)
+        self.envelope: Final = _envelope_key(key)
+        """What envelopes are authenticated with (`envelope`)."""
+
+
+def _envelope_key(route_key: bytes) -> bytes:
+    return hkdf_expand(route_key, b"IC1 relay", 32, "sha256")
 
 
 class RelayKeys:
     """The route keys of a cell: a relay leads datagrams with them and can open nothing."""
 
-    __slots__ = ("_by_id", "_keys", "cell")
+    __slots__ = ("_by_id", "_keys", "cell", "current")
 
-    def __init__(self, cell: int, keys: Mapping[int, bytes]) -> None:
-        """Take 16 bytes for each key id. Raises `InvalidConfig` for another size."""
+    def __init__(self, cell: int, keys: Mapping[int, bytes], current: int | None = None) -> None:
+        """Take 16 bytes for each key id; `current` is the one that every server has.
+
+        Raises `InvalidConfig` for another size, or when there is no key of the current id.
+        """
         if any(len(key) != 16 for key in keys.values()):
             raise InvalidConfig("a route key has 16 bytes")
+        if not keys or (current is not None and current not in keys):
+            raise InvalidConfig("relay keys need the key of the current epoch")
+        self.current: Final = next(iter(keys)) if current is None else current
         self.cell: Final = cell
         self._keys: Final = dict(keys)
         self._by_id: Final = {key_id: RouteKey(key) for key_id, key in keys.items()}
@@ -196,7 +210,12 @@ class RelayKeys:
 
     def to_text(self) -> str:
         """Return the keys as JSON text."""
-        value = {"v": _FORMAT, "cell": self.cell, "route_keys": _route_texts(self._keys)}
+        value = {
+            "v": _FORMAT,
+            "cell": self.cell,
+            "route_keys": _route_texts(self._keys),
+            "current": self.current,
+        }
         return json.dumps(value, indent=1) + "\n"
 
     def __repr__(self) -> str:
@@ -209,7 +228,10 @@ def parse_relay_keys(text: str) -> RelayKeys:
     keys = _parse_routes(value.get("route_keys"), "route_keys")
     if not keys:
         raise InvalidConfig('relay keys need at least one key in "route_keys"')
-    return RelayKeys(cell, keys)
+    current = value.get("current")
+    if current is not None and (type(current) is not int or current not in keys):
+        raise InvalidConfig('"current" is one of the key ids in "route_keys"')
+    return RelayKeys(cell, keys, current)
 
 
 def _route_texts(keys: Mapping[int, bytes]) -> dict[str, str]:

@@ -40,3 +40,6 @@ class InstantDiscard(Name):
     PREFIX_BUSY = "too many unfinished sessions from this address prefix"
     NOT_ADMITTED = "the application takes no session on this ticket"
     NOBODY = "no server of the cell takes it"
+    # what it came in
+    BAD_HANDOVER = "not a message of another server of the port"
+    BAD_ENVELOPE = "not an envelope of a relay that has our keys"

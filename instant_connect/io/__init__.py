@@ -14,8 +14,9 @@ from instant_connect.io.arrival import Arrival
 from instant_connect.io.asgi import Authorize, Policy, signalling_app
 from instant_connect.io.caller import CallerConfig, InstantCaller, PlacedCall, SignallingFailed
 from instant_connect.io.client import InstantClient
+from instant_connect.io.listening import InstantConfig, listen_instant
 from instant_connect.io.reception import Accept, events_channel
-from instant_connect.io.server import InstantConfig, InstantServer, listen_instant
+from instant_connect.io.server import InstantServer
 from instant_connect.offers import Kind
 from instant_connect.sessions import Path
 

@@ -4,62 +4,44 @@
     session ─ greet ─▶ the application may say what is not personal
             ─ connected (T3) ─▶ `async for arrival in server` ─▶ the application
 
-    server = await listen_instant("0.0.0.0", 3478, keyring=keyring)
     server.bundle(policy=7)                      # JSON, for a client that will call
     server.answer(offer)                         # SDP and status, for one that calls by signalling
 
-One process, or one of several of a cell: then `neighbours` carries datagrams to the others, and
-`take_over` takes what they hand on.
+One process, or one of several that share a port: then neighbours carry datagrams to the others, and
+`take_over` takes what they hand on. Made by `io.listening`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from instant_connect.admission import AdmissionConfig, Admit
 from instant_connect.answers import Answer
 from instant_connect.config import EVENTS
 from instant_connect.decisions import Answered, Arrived, Forwarded, Sought
-from instant_connect.host import Host, HostConfig
+from instant_connect.envelope import FIRST_BYTE, Way
+from instant_connect.host import Host
 from instant_connect.io.arrival import Arrival, Greet, HeldContext
+from instant_connect.io.enclosed import Enclosed
 from instant_connect.io.neighbours import Neighbours
 from instant_connect.keyring import Keyring
 from instant_connect.metrics import Metrics, metrics_of
-from instant_connect.profile import Terms, make_terms
 from instant_connect.router import DIRECT, Journey, Roster
 from instant_connect.sessions import InstantSession, Path
-from warp.contract import Flow
-from warp.entropy import Entropy, SystemEntropy
-from warp.errors import InvalidConfig, InvalidState
-from warp.io import Server, ServerConfig, Session, listen
-from warp.io.credentials import key_log, wall_offset
+from warp.contract import Address, Flow
+from warp.errors import Discard, InvalidConfig, InvalidState
+from warp.io import Server, Session
+from warp.io.credentials import wall_offset
 from warp.io.inbox import Inbox
 from warp.io.port import Driven, Port
 from warp.io.session import SessionOwner
 from warp.peer import FlowAuthenticated
 from warp.sdp import parse_description
-from warp.trace import Trace
 
 _DRIFT_S: Final = 0.1
 _MAX_UNCLAIMED: Final = 1_024
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstantConfig:
-    """What an Instant Connect server is told."""
-
-    host: HostConfig = field(default_factory=HostConfig)
-    limits: AdmissionConfig = field(default_factory=AdmissionConfig)
-    server: ServerConfig = field(default_factory=lambda: ServerConfig(early_data=True))
-
-    def __post_init__(self) -> None:
-        if not (self.server.lite and self.server.passive):
-            raise InvalidConfig("an Instant Connect server is lite, and passive in DTLS")
-        if not (self.server.audio and self.server.data):
-            raise InvalidConfig("an Instant Connect server takes audio and channels")
 
 
 class InstantServer(SessionOwner):
@@ -69,6 +51,7 @@ class InstantServer(SessionOwner):
         "_accept",
         "_arrivals",
         "_calls",
+        "_enclosed",
         "_greet",
         "_handle",
         "_inner",
@@ -83,7 +66,6 @@ class InstantServer(SessionOwner):
         host: Host,
         *,
         greet: Greet | None = None,
-        neighbours: Neighbours | None = None,
     ) -> None:
         self.host = host
         """The sans-IO half: keyring, roster and counts."""
@@ -94,7 +76,8 @@ class InstantServer(SessionOwner):
         self._accept: Callable[[Arrival], object] = self._queue
         self._handle: asyncio.TimerHandle | None = None
         self._journey = DIRECT
-        self._neighbours = neighbours
+        self._neighbours: Neighbours | None = None
+        self._enclosed = Enclosed(lambda: host.entrance.keyring, lambda: self.is_taking)
         inner.receive_unknown(self._receive_unknown)
 
     # -- the application's side ---------------------------------------------------------------
@@ -129,6 +112,11 @@ class InstantServer(SessionOwner):
     def is_draining(self) -> bool:
         """Whether no new sessions are taken here."""
         return self.host.answers.own not in self.host.entrance.roster.taking
+
+    @property
+    def is_taking(self) -> bool:
+        """Whether new sessions are taken here, or by others of the roster."""
+        return bool(self.host.entrance.roster.taking)
 
     def __aiter__(self) -> Inbox[Arrival]:
         """Iterate over the calls whose clients are proven, until the server is closed.
@@ -261,8 +249,17 @@ class InstantServer(SessionOwner):
         """Tell who carries datagrams to the other servers that share the port."""
         self._neighbours = neighbours
 
-    def take_over(self, data: bytes, flow: Flow, journey: Journey) -> None:
-        """Take in a datagram that another server of the cell has handed on."""
+    def way_to(self, client: Address) -> Way | None:
+        """Return how a client is reached that came by a relay, or None."""
+        return self._enclosed.way_to(client)
+
+    def take_over(self, data: bytes, flow: Flow, journey: Journey, way: Way | None = None) -> None:
+        """Take in a datagram that another server of the cell has handed on.
+
+        `way` is how its client is reached, if it came by a relay.
+        """
+        if way is not None and (port := self._inner.port_of(flow)) is not None:
+            self._enclosed.learn(port, flow.remote, way)
         before, self._journey = self._journey, journey
         try:
             self._inner.inject(data, flow)
@@ -271,6 +268,9 @@ class InstantServer(SessionOwner):
 
     def _receive_unknown(self, port: Port, data: bytes, flow: Flow) -> Driven | None:
         """Act on what the host decides; return the session that takes in `data` itself."""
+        if data and data[0] == FIRST_BYTE:
+            self._receive_envelope(port, data, flow)
+            return None
         now, journey, neighbours = self._now(), self._journey, self._neighbours
         decision = self.host.receive_unknown(data, flow, now, journey=journey)
         if isinstance(decision, Answered):
@@ -298,6 +298,12 @@ class InstantServer(SessionOwner):
         if not isinstance(decision, Forwarded):
             self._arm()
         return None
+
+    def _receive_envelope(self, port: Port, data: bytes, flow: Flow) -> None:
+        try:
+            self._enclosed.receive(port, data, flow)
+        except Discard as discard:
+            self.host.entrance.discard(discard, self._now())
 
     def _welcome(self, instant: InstantSession, now: float) -> Arrival | None:
         """Put a new session on the port; None when the server is full after all."""
@@ -406,63 +412,3 @@ class InstantServer(SessionOwner):
             else:
                 self.host.sessions.end(instant)
         self._arm()
-
-
-async def listen_instant(
-    host: str = "0.0.0.0",
-    port: int = 0,
-    *,
-    keyring: Keyring | None = None,
-    config: InstantConfig | None = None,
-    admit: Admit | None = None,
-    greet: Greet | None = None,
-    neighbours: Neighbours | None = None,
-    entropy: Entropy | None = None,
-    trace: Trace | None = None,
-    reuse_port: bool = False,
-) -> InstantServer:
-    """Open one UDP port (0: any) and return the server on it; addresses as for `warp.io.listen`.
-
-    Servers that share a `keyring` open each other's tickets; without one the keys are this
-    server's alone and end with it. `admit` is asked about every ticket, and `greet` is called for
-    every session that begins. Raises what `warp.io.listen` raises.
-    """
-    config = config or InstantConfig()
-    source = entropy or SystemEntropy()
-    offset = wall_offset(asyncio.get_running_loop())
-    ring = keyring or Keyring.generate(source, asyncio.get_running_loop().time() + offset)
-    inner = await listen(
-        host,
-        port,
-        config=config.server,
-        certificate=ring.current.certificate,
-        entropy=source,
-        trace=trace,
-        reuse_port=reuse_port,
-    )
-    most = min(config.limits.max_sessions, config.server.max_sessions)
-    made = Host(
-        ring,
-        config.host,
-        peer=inner.present_config(),
-        terms=_terms(inner),
-        entropy=source,
-        limits=replace(config.limits, max_sessions=most),
-        admit=admit,
-        wall_offset_s=offset,
-        trace=trace,
-        keylog=key_log(),
-    )
-    return InstantServer(inner, made, greet=greet, neighbours=neighbours)
-
-
-def _terms(server: Server) -> Terms:
-    """Return what every answer of a server says, and its bundles with it."""
-    config = server.present_config()
-    return make_terms(
-        tuple((candidate.host, candidate.port) for candidate in server.candidates),
-        config.sctp(),
-        max_message_size=config.max_message_size,
-        sped=config.sped,
-        snap=config.snap,
-    )

@@ -45,6 +45,7 @@ class ServerConfig:
     audio: bool = True
     data: bool = True  # accept a data section
     advertise: tuple[str, ...] = ()  # numeric addresses for candidates; empty: those listened on
+    advertise_port: int = 0  # of candidates, where what is in front has another port; 0: our own
     max_sessions: int = 10_000
     max_message_size: int = 262_144  # bytes of one message that we take (RFC 8841 section 6)
     connect_timeout_s: float = 30.0
@@ -52,6 +53,8 @@ class ServerConfig:
     def __post_init__(self) -> None:
         if self.max_sessions < 1:
             raise InvalidConfig(f"max_sessions must be at least 1, not {self.max_sessions}")
+        if not 0 <= self.advertise_port < 65_536:
+            raise InvalidConfig(f"advertise_port is a port, not {self.advertise_port}")
         for address in self.advertise:
             try:
                 wildcard = ipaddress.ip_address(address).is_unspecified

@@ -82,13 +82,12 @@ class Server(SessionOwner):
         found = []
         for index, host in enumerate(self.addresses):
             kind, base = CandidateType.HOST, None
-            if not self._config.lite and (host, self.port) not in self._driver.ports:
+            address = (host, self._config.advertise_port or self.port)
+            if not self._config.lite and address not in self._driver.ports:
                 same = [a for a in self._driver.ports if (":" in a[0]) == (":" in host)]
                 if same:
                     kind, base = CandidateType.SERVER_REFLEXIVE, same[0]
-            found.append(
-                make_candidate(kind, (host, self.port), base=base, local_preference=0xFFFF - index)
-            )
+            found.append(make_candidate(kind, address, base=base, local_preference=0xFFFF - index))
         return found
 
     @property
@@ -157,8 +156,12 @@ class Server(SessionOwner):
 
     def knows(self, flow: Flow) -> bool:
         """Whether what comes on a flow is a session's, by its address alone."""
-        port = self._driver.ports.get(flow.local)
+        port = self.port_of(flow)
         return port is not None and port.knows(raw_address(flow.remote))
+
+    def port_of(self, flow: Flow) -> Port | None:
+        """Return the port at a flow's local address, or None."""
+        return self._driver.ports.get(flow.local)
 
     def receive_unknown(self, unknown: Unknown) -> None:
         """Let `unknown` say whose a datagram is that names no session; it may make one of it."""

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from instant_connect.keyring import Epoch, Keyring, parse_keyring, parse_relay_keys
+from instant_connect.keyring import (
+    Epoch,
+    Keyring,
+    RelayKeys,
+    parse_keyring,
+    parse_relay_keys,
+)
 from instant_connect.reasons import InstantDiscard
 from instant_connect.ticket import Grant, Route, open_ticket, peek_route, seal_ticket
 from tests.vectors.instant_connect import CERTIFICATE
@@ -120,6 +126,18 @@ def test_what_a_relay_is_given_opens_nothing() -> None:
     assert "PRIVATE" not in text
 
 
+def test_a_relay_knows_which_epoch_every_server_has() -> None:
+    entropy = SeededEntropy(5)
+    ring = Keyring.generate(entropy, NOW).stage(Epoch.generate(1, entropy, NOW))
+    assert parse_relay_keys(ring.relay_keys().to_text()).current == 0
+    assert parse_relay_keys(ring.rotate().relay_keys().to_text()).current == 1
+    # a text without that has one key, or its first one is meant
+    assert RelayKeys(1, {3: bytes(16), 2: bytes(16)}).current == 3
+    for keys, current in (({}, None), ({3: bytes(16)}, 2)):
+        with pytest.raises(InvalidConfig, match="current epoch"):
+            RelayKeys(1, keys, current)
+
+
 def test_nothing_secret_is_printed() -> None:
     ring = Keyring.generate(SeededEntropy(6), NOW)
     secrets = json.loads(ring.to_text())["current"]
@@ -181,6 +199,7 @@ def test_a_text_that_is_no_keyring_is_refused_by_name(text: str, names: str) -> 
         ('{"v": 1, "cell": 1, "route_keys": {"1": "AAAA"}}', "16 bytes"),
         ('{"v": 1, "cell": 1, "route_keys": {"1": 1}}', "base64"),
         ('{"v": 1, "cell": -1, "route_keys": {"1": 1}}', "cell"),
+        (f'{{"v": 1, "cell": 1, "route_keys": {{"1": "{"A" * 22}=="}}, "current": 2}}', "current"),
     ],
 )
 def test_a_text_that_is_no_relays_is_refused_by_name(text: str, names: str) -> None:

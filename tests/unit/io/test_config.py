@@ -35,6 +35,7 @@ def test_options_reach_the_connection() -> None:
         (ServerConfig, {"max_sessions": 0}, "max_sessions"),
         (ServerConfig, {"advertise": ("voice.example.org",)}, "numeric"),
         (ServerConfig, {"advertise": ("0.0.0.0",)}, "can reach"),
+        (ServerConfig, {"advertise_port": 65_536}, "advertise_port is a port"),
         (ServerConfig, {"audio": False, "data": False}, "audio, data"),
         (ServerConfig, {"connect_timeout_s": 0}, "connect_timeout_s"),
         (ClientConfig, {"audio": False, "data": False}, "audio, data"),

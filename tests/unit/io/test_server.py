@@ -118,6 +118,17 @@ def test_advertised_addresses_stand_in_the_answer(lite: bool, kind: str) -> None
     play(story)
 
 
+def test_an_advertised_port_stands_in_the_answer() -> None:
+    async def story() -> None:
+        config = ServerConfig(advertise=("203.0.113.5",), advertise_port=443)
+        async with await listen(HOST, config=config) as made:
+            [candidate] = candidates(await answer_of(made))
+            assert candidate.address == ("203.0.113.5", 443)
+            assert made.port != 443
+
+    play(story)
+
+
 @pytest.mark.parametrize("lite", [True, False])
 def test_a_call_through_an_advertised_address(lite: bool) -> None:
     """127.0.0.2 stands before the server as a NAT would."""

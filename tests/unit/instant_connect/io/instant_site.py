@@ -13,7 +13,8 @@ from instant_connect.answers import Status
 from instant_connect.bundle import parse_bundle
 from instant_connect.io import Accept, CallInfo, SignallingConfig, signalling_app
 from instant_connect.io.client import InstantClient, Posted
-from instant_connect.io.server import InstantConfig, InstantServer, listen_instant
+from instant_connect.io.listening import InstantConfig, listen_instant
+from instant_connect.io.server import InstantServer
 from tests.unit.instant_connect.io.site import BASE, CALLS, HOST, SDP
 from tests.unit.sdp.build import capture
 from warp.io import ClientConfig, Session

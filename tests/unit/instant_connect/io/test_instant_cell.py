@@ -15,7 +15,8 @@ from instant_connect.exchange import Ask, Reply
 from instant_connect.host import HostConfig
 from instant_connect.io import CallInfo, Kind, signalling_app
 from instant_connect.io.client import InstantClient, Posted
-from instant_connect.io.server import InstantConfig, InstantServer, listen_instant
+from instant_connect.io.listening import InstantConfig, listen_instant
+from instant_connect.io.server import InstantServer
 from instant_connect.keyring import Keyring
 from instant_connect.router import Roster
 from instant_connect.sessions import Path

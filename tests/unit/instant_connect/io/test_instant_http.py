@@ -13,7 +13,7 @@ from instant_connect.admission import AdmissionConfig
 from instant_connect.bundle import parse_bundle
 from instant_connect.io import CallInfo, Kind, signalling_app
 from instant_connect.io.client import InstantClient
-from instant_connect.io.server import InstantConfig
+from instant_connect.io.listening import InstantConfig
 from instant_connect.sessions import Path
 from tests.unit.instant_connect.io.instant_site import (
     CLIENT,

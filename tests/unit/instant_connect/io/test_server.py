@@ -12,8 +12,10 @@ from instant_connect.admission import AdmissionConfig
 from instant_connect.answers import Status
 from instant_connect.bundle import parse_bundle
 from instant_connect.host import HostConfig, lodging_of
+from instant_connect.io.arrival import Arrival
 from instant_connect.io.client import InstantClient, Posted
-from instant_connect.io.server import Arrival, InstantConfig, InstantServer, listen_instant
+from instant_connect.io.listening import InstantConfig, listen_instant
+from instant_connect.io.server import InstantServer
 from instant_connect.keyring import Epoch, Keyring
 from instant_connect.router import Journey, Roster
 from instant_connect.sessions import InstantSession
