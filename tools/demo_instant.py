@@ -8,7 +8,6 @@ Signalling takes as long as the path does, both ways, and nothing waits for it. 
 
 from __future__ import annotations
 
-import asyncio
 import json
 
 from warp_tools.delay import DelayPath, PathConfig, lead_through
@@ -47,15 +46,18 @@ async def start_instant(order: Line, rtt_s: float, client: Worker, server: Worke
 async def _signal(
     path: DelayPath, rtt_s: float, client: Worker, server: Worker
 ) -> dict[str, float]:
-    """Carry the offer to the server and its answer back; tell when the server had it."""
+    """Carry the offer to the server and its answer back; tell when the server had it.
+
+    Each end is told when to read what it has got: pipes are quicker than the path.
+    """
     asked = await client.expect("offer")
-    await asyncio.sleep(rtt_s / 2)
     offer = lead_through(asked["sdp"], path.client_side)
-    server.send(order="attach", offer=offer, headers=asked["headers"])
+    due = asked["at"] + rtt_s / 2
+    server.send(order="attach", offer=offer, headers=asked["headers"], at=due)
     answer = await server.expect("attached")
-    await asyncio.sleep(rtt_s / 2)
     sdp = lead_through(answer["sdp"], path.server_side)
-    client.send(order="accept", answer=sdp, status=answer["status"])
+    due = answer["at"] + rtt_s / 2
+    client.send(order="accept", answer=sdp, status=answer["status"], at=due)
     return {"attached": answer["at"]}
 
 

@@ -125,15 +125,7 @@ class ServerPeer(Peer):
         if order["order"] == "bundle":
             await self._open(order)
         elif order["order"] == "attach" and self._instant is not None:
-            headers = order["headers"]
-            ufrag, proof = headers["Instant-Ufrag"], headers["Instant-Proof"]
-            answer = self._instant.answer(order["offer"], ufrag=ufrag, proof=proof)
-            self.lines.write(
-                event="attached",
-                sdp=answer.sdp,
-                status=answer.status.value,
-                at=time.monotonic(),
-            )
+            self.start(self._attach(self._instant, order))
         elif order["order"] == "answer":
             config = ServerConfig(warp=options(order), early_data=order["version"] == "DTLS13")
             server = await open_echo_server("127.0.0.1", 0, config)
@@ -146,6 +138,15 @@ class ServerPeer(Peer):
             while self._servers:
                 await self._servers.pop().close()
             self.lines.write(event="hung_up")
+
+    async def _attach(self, server: InstantServer, order: Line) -> None:
+        """Answer the offer of a call that begins by itself, once it would have arrived."""
+        await asyncio.sleep(order["at"] - time.monotonic())
+        headers = order["headers"]
+        ufrag, proof = headers["Instant-Ufrag"], headers["Instant-Proof"]
+        answer = server.answer(order["offer"], ufrag=ufrag, proof=proof)
+        status, at = answer.status.value, time.monotonic()
+        self.lines.write(event="attached", sdp=answer.sdp, status=status, at=at)
 
     async def _open(self, order: Line) -> None:
         """Open a server that holds nothing for anybody, and give out a bundle of it."""
@@ -225,8 +226,10 @@ class ClientPeer(Peer):
         self._answer = answer
 
         async def post(offer: str, headers: Mapping[str, str]) -> Posted:
-            self.lines.write(event="offer", sdp=offer, headers=dict(headers))
+            asked = {"sdp": offer, "headers": dict(headers), "at": time.monotonic()}
+            self.lines.write(event="offer", **asked)
             answered = await answer
+            await asyncio.sleep(answered["at"] - time.monotonic())
             return Posted(Status(answered["status"]), str(answered["answer"]))
 
         config = ClientConfig(warp=options(order), host="127.0.0.1", loopback=True)
