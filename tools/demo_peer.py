@@ -12,6 +12,7 @@ They take their orders from the parent over JSON lines, which is the signalling 
 from __future__ import annotations
 
 import asyncio
+import gc
 import sys
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
@@ -262,6 +263,9 @@ async def main(role: str, speech: str = "") -> None:
         peer = ServerPeer(lines)
     else:
         peer = ClientPeer(lines, read_wav(Path(speech)) if speech else packaged_sound("speech"))
+    # what is loaded by now is never garbage: to look through it takes as long as half a round trip
+    gc.collect()
+    gc.freeze()
     lines.write(event="ready")
     while (order := await lines.read()) is not None:
         try:
