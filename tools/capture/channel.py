@@ -74,7 +74,7 @@ def look(start: Start, opened: Opened | None = None) -> Channel:
         for side in (0, 1):
             mine = (p.event for p in packets if p.side == side and p.size == COOKIE_ACK)
             acks[side] = next(mine, None)
-    dcep, why = _dcep(packets, snap)
+    dcep, why = _dcep(packets, snap, start)
     return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
 
 
@@ -135,6 +135,9 @@ def _snap(packets: list[Packet]) -> tuple[bool | None, str]:
     for packet in packets[:_LOOKED_AT]:
         counts[packet.side] += 1
         if packet.size == COOKIE_ACK:
+            if counts[packet.side] < 2 or counts[1 - packet.side] < 2:
+                # as long as a SHUTDOWN ACK or an ABORT; INIT and COOKIE ECHO stand before this one
+                return None, f"#{packet.event.number} may be a COOKIE ACK, or the end"
             return False, (
                 f"#{packet.event.number} has the size of a COOKIE ACK: "
                 "the association was set up by an SCTP handshake"
@@ -149,7 +152,7 @@ def _snap(packets: list[Packet]) -> tuple[bool | None, str]:
     return None, "the sizes of the first SCTP packets do not tell"
 
 
-def _dcep(packets: list[Packet], snap: bool | None) -> tuple[str | None, str]:
+def _dcep(packets: list[Packet], snap: bool | None, start: Start) -> tuple[str | None, str]:
     unknown = "the channel's messages are encrypted, and their sizes do not tell"
     if snap is None:
         return None, unknown
@@ -161,10 +164,45 @@ def _dcep(packets: list[Packet], snap: bool | None) -> tuple[str | None, str]:
         return None, "no message was seen on a channel"
     if data[0].size >= OPEN:
         return None, unknown
+    if not _is_first(rest, data[0]) or _lacks(start, data[0].event):
+        return None, "whether a message was lost before the first that was captured is not known"
     return "negotiated", (
         f"the first message (#{data[0].event.number}) is too short for a DCEP OPEN: "
         "its channel was agreed on in advance"
     )
+
+
+def _is_first(packets: list[Packet], first: Packet) -> bool:
+    """Tell whether nothing was acknowledged before a packet, and it before anything longer came.
+
+    An OPEN that was lost before would come again, and until then acknowledgements have gaps.
+    """
+    at = packets.index(first)
+    if any(packet.size == SACK for packet in packets[:at]):
+        return False
+    for packet in packets[at + 1 :]:
+        if packet.side != first.side and packet.size == SACK:
+            return True
+        if packet.side == first.side and packet.size >= OPEN:
+            return False
+    return False
+
+
+def _lacks(start: Start, until: Event) -> bool:
+    """Tell whether records are missing before a datagram, where their numbers are in the clear."""
+    shake = start.session.handshake
+    for side in (0, 1):
+        records = [
+            (record.event.time_ns, record.sequence)
+            for record in [*shake.flight(side), *shake.sealed(side)]
+            if record.sequence is not None
+        ]
+        # and the next one, which may be the first to show the gap
+        before = sum(time_ns <= until.time_ns for time_ns, _ in records)
+        numbers = {number for _, number in sorted(records)[: before + 1]}
+        if numbers and len(numbers) != max(numbers) + 1:
+            return True
+    return False
 
 
 def _after_handshake(packets: list[Packet]) -> list[Packet] | None:

@@ -53,12 +53,14 @@ class SpedVoice:
         self.data_alone = False
         self.malformed: Event | None = None
         self.silent: Event | None = None
-        """The first authenticated message without either attribute."""
+        """The first answer without either attribute to a request that had one."""
 
-    def hear(self, event: Event, stun: Stun) -> None:
-        """Take one request or success response in."""
+    def hear(self, event: Event, stun: Stun, asked: Event | None) -> None:
+        """Take one request or success response in; `asked` is what a response answers."""
         if not stun.speaks_sped:
-            if self.silent is None and not stun.cut and stun.error is None:
+            question = None if asked is None else asked.contents.stun
+            # who has finished the handshake says no more of it, unless it is asked
+            if self.silent is None and question is not None and question.speaks_sped:
                 self.silent = event
             return
         self.first = self.first or event
@@ -93,6 +95,7 @@ class Asker:
         "first_answer",
         "google",
         "lapse_ns",
+        "missed",
         "nominated",
         "nominating",
         "requests",
@@ -114,6 +117,8 @@ class Asker:
         self.nominated: Exchange | None = None
         self.errors: list[tuple[Event, int]] = []
         self.sped = SpedVoice()
+        self.missed = False
+        """Whether an answer was captured before any request of its own: the first is missing."""
         self.lapse_ns: int | None = None
         """When it first sent without consent that is fresh."""
 
@@ -126,18 +131,31 @@ class Checks:
         self.samples: Final[tuple[list[Exchange], list[Exchange]]] = ([], [])
         """Exchanges by who asked; a repeated request gives none."""
         self.first: Event | None = None
+        self.cut = False
+        """Whether attributes of some check were cut off."""
         self._pending: OrderedDict[bytes, tuple[Event, bool]] = OrderedDict()
 
     def receive(self, event: Event, stun: Stun) -> None:
         """Take one Binding message in."""
         asker = self.askers[event.side]
         asker.google |= stun.google
+        asked: Event | None = None
         if stun.message_class is MessageClass.REQUEST:
             self._request(event, stun, asker)
         elif stun.message_class in (MessageClass.SUCCESS, MessageClass.ERROR):
-            self._response(event, stun)
+            asked = self._response(event, stun)
+        self.cut |= stun.cut
         if stun.message_class is not MessageClass.ERROR and not stun.cut:
-            asker.sped.hear(event, stun)
+            asker.sped.hear(event, stun, asked)
+
+    def miss(self, side: int) -> None:
+        """A side was answered, and what it had asked was not captured."""
+        asker = self.askers[side]
+        asker.missed |= asker.first is None
+
+    def asked(self, transaction: bytes) -> bool:
+        """Tell whether an answer with this transaction id belongs here."""
+        return transaction in self._pending
 
     def _request(self, event: Event, stun: Stun, asker: Asker) -> None:
         self.first = self.first or event
@@ -158,16 +176,18 @@ class Checks:
         if len(self._pending) > MAX_PENDING:
             self._pending.popitem(last=False)[1][0].mark(Mark.UNANSWERED)
 
-    def _response(self, event: Event, stun: Stun) -> None:
+    def _response(self, event: Event, stun: Stun) -> Event | None:
+        """Take an answer in; return what it answers."""
         request, repeated = self._pending.pop(stun.transaction, (None, False))
         if request is None or request.side == event.side:
-            return
+            self.miss(1 - event.side)
+            return None
         event.mark(Mark.ANSWERS, request.number)
         asker = self.askers[request.side]
         if stun.message_class is MessageClass.ERROR:
             if len(asker.errors) < MAX_ERRORS:
                 asker.errors.append((event, stun.error or 0))
-            return
+            return request
         exchange = Exchange(request, event)
         asker.answered += 1
         asker.answered_ns = request.time_ns
@@ -178,6 +198,7 @@ class Checks:
         samples = self.samples[request.side]
         if not repeated and len(samples) < MAX_SAMPLES:
             samples.append(exchange)
+        return request
 
     def sent(self, event: Event) -> None:
         """Media or data was sent: was its sender's consent fresh?"""

@@ -178,7 +178,9 @@ def explanation(facts: Facts) -> dict[str, Any]:
 def _negotiated(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
     start = facts.start
     version, group = start.version, start.group
-    nothing = "the start is not in the capture" if start.missing else "no ServerHello was captured"
+    nothing = "no whole ServerHello was captured"
+    if start.missing:
+        nothing = "the start is not in the capture"
     if version is None:
         unknown["dtls_version"] = nothing
     if group is None:
@@ -219,16 +221,20 @@ def _sped(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
         unknown["sped.dialect"] = "nothing seen tells the readings of the draft apart"
     used = facts.sped_used
     known = facts.session.checks.first is not None
+    why = "the answer to it is not in the capture"
+    if facts.session.checks.cut:
+        why = "the checks were cut"
+    elif facts.start.missing or facts.start.headless:
+        why = "the start is not in the capture"
     if not known:
         unknown["sped"] = "no check was captured"
-    elif not offered and (facts.start.missing or facts.session.cut):
-        why = "the checks were cut" if facts.session.cut else "the start is not in the capture"
-        unknown["sped"] = why
-        known, used = False, None
+    elif used is None:
+        unknown["sped.used" if offered else "sped"] = why
+        known = bool(offered)
     return {
         "offered": [facts.letter(side) for side in offered] if known else None,
         "dialect": dialect,
-        "used": used if known else None,
+        "used": used,
     }
 
 

@@ -87,12 +87,19 @@ class Facts:
 
     @property
     def sped_used(self) -> bool | None:
-        """Whether DTLS went through checks and the other side took part; None: no checks."""
-        if self.session.checks.first is None:
+        """Whether DTLS went through checks and the other side took part; None: not captured."""
+        checks = self.session.checks
+        if checks.first is None:
             return None
-        askers = self.session.checks.askers
-        carried = askers[0].sped.carried or askers[1].sped.carried
-        return bool(carried) and len(self.offered) == 2
+        offered = self.offered
+        carried = any(asker.sped.carried for asker in checks.askers)
+        if carried and len(offered) == 2:
+            return True
+        if checks.cut or self.start.missing or self.start.headless:
+            return None
+        # an offer to which no answer was captured, though other checks were answered
+        silent = len(offered) == 1 and checks.askers[1 - offered[0]].sped.silent is None
+        return None if silent and checks.askers[offered[0]].answered else False
 
     @property
     def lost(self) -> list[Event]:

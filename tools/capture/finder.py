@@ -15,6 +15,7 @@ remembers the one before it (an ICE restart, or a port used again). All tables a
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from warp.stun import MessageClass
@@ -30,6 +31,8 @@ MAX_SESSIONS: Final = 5_000
 MAX_FLOWS: Final = 20_000
 MAX_CANDIDATES: Final = 2_048
 MAX_ORPHANS: Final = 64
+MAX_ANSWERS: Final = 2_048
+MAX_RESTARTS: Final = 8
 PROOF_PACKETS: Final = 4
 """RTP packets of one source in a row that make a flow of media without anything else."""
 
@@ -66,6 +69,8 @@ class Finder:
         self._ufrags: dict[frozenset[str], Session] = {}
         self._randoms: OrderedDict[bytes, Session] = OrderedDict()
         self._waiting: OrderedDict[FlowKey, list[Datagram]] = OrderedDict()
+        self._answers: OrderedDict[FlowKey, Address] = OrderedDict()
+        """Who has answered a check on a flow of which nothing else was captured before."""
         self._relays = Relays()
 
     def receive(self, datagram: Datagram) -> Found | None:
@@ -105,9 +110,12 @@ class Finder:
                 return None
             if stun.is_request and stun.username is not None:
                 return self._by_ufrags(datagram, stun.username, flow)
-            if flow is None or stun.message_class is MessageClass.REQUEST:
-                return None  # a question to a STUN server, or its answer
-            return flow
+            if stun.message_class is MessageClass.REQUEST:
+                return None  # a question to a STUN server
+            if flow is None:
+                self._note_answer(key, datagram)
+                return None  # its answer, or one to a check that was not captured
+            return self._by_transaction(datagram, stun.transaction, flow)
         if contents.dtls is not None:
             return self._by_hello(datagram, contents, flow)
         if contents.media is not None:
@@ -135,11 +143,29 @@ class Finder:
         if flow is not None and flow.session is session:
             return flow
         side = 0 if session.ufrags[0] == sender else 1
+        if flow is not None and session in _before(flow.session):
+            return _owned(datagram, session, side)  # the pair of before a restart is kept alive
         if flow is not None and self._is_orphan(flow.session):
             session.absorb(flow.session, swapped=self._side(flow, datagram) != side)
             self.sessions.remove(flow.session)
             session.previous = None
+        elif flow is not None and flow.session.ufrags == [None, None]:
+            flow.session.counts["moved"] += 1
         return self._add_flow(datagram, session, side)
+
+    def _by_transaction(self, datagram: Datagram, transaction: bytes, flow: _Flow) -> _Flow:
+        """An answer belongs to the session that has asked, perhaps before an ICE restart."""
+        if not flow.session.checks.asked(transaction):
+            for earlier in _before(flow.session):
+                if earlier.checks.asked(transaction):
+                    side = earlier.side_of(datagram.source)
+                    return flow if side is None else _owned(datagram, earlier, side)
+        return flow
+
+    def _note_answer(self, key: FlowKey, datagram: Datagram) -> None:
+        self._answers[key] = datagram.source
+        if len(self._answers) > MAX_ANSWERS:
+            self._answers.popitem(last=False)
 
     @staticmethod
     def _is_orphan(session: Session) -> bool:
@@ -222,11 +248,12 @@ class Finder:
 
     def _add_flow(self, datagram: Datagram, session: Session, side: int) -> _Flow:
         """Note that `side` of the session owns the datagram's source."""
-        smaller = min(datagram.source, datagram.destination)
-        owner = side if smaller == datagram.source else 1 - side
         key = _key(datagram)
-        flow = self._flows[key] = _Flow(session, owner, smaller)
+        flow = self._flows[key] = _owned(datagram, session, side)
         self._flows.move_to_end(key)
+        answered_by = self._answers.pop(key, None)
+        if answered_by is not None:
+            session.checks.miss(1 - side if answered_by == datagram.source else side)
         if len(self._flows) > MAX_FLOWS:
             self._flows.popitem(last=False)
         return flow
@@ -235,6 +262,21 @@ class Finder:
     def _side(flow: _Flow, datagram: Datagram) -> int:
         side = flow.side_of_first
         return side if datagram.source == flow.smaller else 1 - side
+
+
+def _owned(datagram: Datagram, session: Session, side: int) -> _Flow:
+    """Return the flow of a datagram that `side` has sent."""
+    smaller = min(datagram.source, datagram.destination)
+    return _Flow(session, side if smaller == datagram.source else 1 - side, smaller)
+
+
+def _before(session: Session) -> Iterator[Session]:
+    """Yield the sessions that used a flow before this one, the latest first."""
+    for _ in range(MAX_RESTARTS):
+        if session.previous is None:
+            return
+        session = session.previous
+        yield session
 
 
 def _key(datagram: Datagram) -> FlowKey:

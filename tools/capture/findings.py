@@ -14,6 +14,7 @@ from warp_tools.capture.facts import MEDIA_NS, Facts
 from warp_tools.capture.finding import Finding, Weight, several
 from warp_tools.capture.findings_dtls import dtls_findings
 from warp_tools.capture.findings_sped import sped_findings
+from warp_tools.capture.stages import Stage
 
 LATE_MEDIA_MS: Final = 100.0
 _SHOWN: Final = 8
@@ -40,20 +41,14 @@ def _capture(facts: Facts) -> Iterator[Finding]:
             text=f"New ICE credentials on a flow of session {session.previous.number}, and no new "
             "DTLS handshake: an ICE restart, DTLS goes on.",
         )
-    elif facts.start.missing:
+    elif facts.start.missing and not session.checks.cut:  # else it may be behind the cut
         yield Finding(
             id="start-missing",
             weight=Weight.NOTE,
             text="The capture begins after DTLS was set up: what was negotiated, and how long the "
             "start took, is not in it.",
         )
-    if _checks_missing(facts):
-        yield Finding(
-            id="checks-missing",
-            weight=Weight.NOTE,
-            text="The ClientHello was sent before any check was answered in this capture: it "
-            "begins after the first checks, and what they took is not in it.",
-        )
+    yield from _checks_missing(facts)
     if session.cut:
         yield Finding(
             id="cut-packets",
@@ -79,10 +74,22 @@ def _capture(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _checks_missing(facts: Facts) -> bool:
+def _checks_missing(facts: Facts) -> Iterator[Finding]:
     """DTLS goes directly only where a check was answered, or one of the other side was heard."""
-    known = facts.start.first_hello is not None and facts.session.checks.first is not None
-    return known and facts.trips.hello is None and not facts.start.missing
+    start, checks = facts.start, facts.session.checks
+    if start.missing:
+        return
+    if any(asker.missed for asker in checks.askers):
+        text = "A check was answered that is not in this capture"
+    elif start.first_hello and checks.first and facts.trips.hello is None and not start.headless:
+        text = "The ClientHello was sent before any check was answered in this capture"
+    else:
+        return
+    yield Finding(
+        id="checks-missing",
+        weight=Weight.NOTE,
+        text=f"{text}: it begins after the first checks, and what they took is not in it.",
+    )
 
 
 def _checks(facts: Facts) -> Iterator[Finding]:
@@ -234,15 +241,25 @@ def _late(facts: Facts) -> Iterator[Finding]:
         if ready is None or media is None:
             continue
         wait = media.own_ms - ready.own_ms
-        if wait > LATE_MEDIA_MS:
+        if wait > LATE_MEDIA_MS and not _repeated(facts, ready, media):
             yield Finding(
                 id="media-late",
                 weight=Weight.NOTE,
-                text=f"The first media of {facts.letter(side)} left {wait:.0f} ms after its keys "
-                "were there: the wait is in the application or its devices.",
+                text=f"The first media of {facts.letter(side)} in the capture left {wait:.0f} ms "
+                "after its keys were there: unless earlier packets were lost before they came "
+                "here, the wait is in the application or its devices.",
                 ms=wait,
                 datagrams=(media.number,),
             )
+
+
+def _repeated(facts: Facts, since: Stage, until: Stage) -> bool:
+    """Tell whether flights were sent again in between: then they had not arrived."""
+    zero = facts.start.zero
+    if zero is None:
+        return False
+    times = [(event.time_ns - zero.time_ns) / 1e6 for event in facts.session.handshake.repeats]
+    return any(since.seen_ms <= time <= until.seen_ms for time in times)
 
 
 def _consent(facts: Facts) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from warp.dtls.acks import decode_ack
 from warp.dtls.faults import HandshakeFault
 from warp.dtls.hello import DOWNGRADE_SENTINEL
 from warp.dtls.records import ACK, ALERT
+from warp.dtls.records import APPLICATION_DATA as DATA
 from warp_tools.capture import names
 from warp_tools.capture.events import Event
 from warp_tools.capture.facts import Facts
@@ -19,6 +20,8 @@ PROMPT_MS: Final = 30.0
 """An answer that comes this soon after what it answers (and the round trip) is prompt."""
 LATE_MS: Final = 50.0
 TOGETHER_MS: Final = 2.0
+AT_ONCE_MS: Final = 3.0
+PATIENCE_MS: Final = 200.0
 _HEADERS: Final = 25  # of a record and a handshake message
 _SHARE_HEADER: Final = 4
 _SHOWN: Final = 8
@@ -164,12 +167,21 @@ def _late_hello(facts: Facts) -> Iterator[Finding]:
     hello, client = facts.start.first_hello, facts.start.client
     if hello is None or client is None or hello.began.embedded or facts.start.ignored:
         return
-    answer = facts.session.checks.askers[client].first_answer
+    checks = facts.session.checks
+    answer = checks.askers[client].first_answer
     if answer is None:
         return
     way = facts.vantage.ways_ns[client]
-    wait = (hello.began.time_ns - answer.response.last_ns - way) / 1e6
-    if wait > LATE_MS:
+    waits = [
+        (hello.began.time_ns - exchange.response.last_ns - way) / 1e6
+        for exchange in [answer, *checks.samples[client]]
+    ]
+    wait = waits[0]
+    # behind a later answer at once: the earlier ones were lost behind the capture
+    at_once = any(abs(other) < AT_ONCE_MS for other in waits[1:] if other < LATE_MS)
+    if wait > LATE_MS and facts.session.handshake.unseen(client):
+        yield _lost_before(facts, "ClientHello", wait, hello.began)
+    elif wait > LATE_MS and not at_once:
         yield Finding(
             id="clienthello-late",
             weight=Weight.COST,
@@ -189,18 +201,21 @@ def _waits(facts: Facts) -> Iterator[Finding]:
     before = [r for r in rounds if vantage.could_follow(server.began, r[-1])]
     way = vantage.ways_ns[server.side]
     gap = (server.began.time_ns - hello.whole.last_ns - way) / 1e6
-    repeated = [r for r in before[1:] if not r[0].embedded]
-    if repeated:
-        last = repeated[-1]
-        prompt = (server.began.time_ns - last[0].last_ns - way) / 1e6 <= PROMPT_MS
+    for last in reversed(before[1:] if gap > PROMPT_MS else []):
+        # checks repeat what they carry, so that something is always close behind one
+        soon = AT_ONCE_MS if last[0].embedded else PROMPT_MS
+        prompt = (server.began.time_ns - last[-1].last_ns - way) / 1e6 <= soon
         wait = (last[0].time_ns - rounds[0][-1].time_ns) / 1e6
         if prompt and wait > PROMPT_MS:
             yield _timer_wait(facts, wait, last[0])
             gap = 0.0
-    elif not before and rounds:
+            break
+    if not before and rounds:
         gap = 0.0
     yield from _lost_flight(facts, rounds)
-    if gap > LATE_MS:
+    if gap > LATE_MS and facts.session.handshake.unseen(server.side):
+        yield _lost_before(facts, "flight", gap, server.began)
+    elif gap > LATE_MS:
         yield _late_flight(facts, gap, server.began)
 
 
@@ -242,6 +257,20 @@ def _lost_flight(facts: Facts, rounds: list[list[Event]]) -> Iterator[Finding]:
         )
 
 
+def _lost_before(facts: Facts, what: str, wait: float, event: Event) -> Finding:
+    """Its records are numbered, and the first numbers are missing."""
+    number = facts.session.handshake.unseen(event.side)
+    return Finding(
+        id="dtls-timer-wait",
+        weight=Weight.COST,
+        text=f"The {what} of {facts.letter(event.side)} was sent before and did not come to the "
+        f"capture (its first record here is number {number}): a timer was waited for, up to "
+        f"{wait:.0f} ms.",
+        ms=wait,
+        datagrams=(event.number,),
+    )
+
+
 def _late_flight(facts: Facts, gap: float, event: Event) -> Finding:
     who = facts.letter(event.side)
     text = f"The flight of {who} left {gap:.0f} ms after the ClientHello had arrived."
@@ -277,7 +306,7 @@ def _repeats(facts: Facts) -> Iterator[Finding]:
 
 def _failures(facts: Facts) -> Iterator[Finding]:
     start, shake = facts.start, facts.session.handshake
-    if start.missing or start.client is None:
+    if start.missing or start.client is None or facts.session.moved:
         return
     for clear in shake.clear:
         if clear.content_type == ALERT and len(clear.body) == 2:
@@ -293,11 +322,13 @@ def _failures(facts: Facts) -> Iterator[Finding]:
         if not shake.retries and start.hello is not None:
             lasted = (facts.session.span[1] - start.hello.whole.time_ns) / 1e6
             answered = any(asker.answered for asker in facts.session.checks.askers)
+            ends = lasted < PATIENCE_MS
+            text = f"The ClientHello of {facts.letter(start.client)} got no answer within "
+            text += f"{lasted:.0f} ms" + (", where the capture ends" if ends else "")
             yield Finding(
                 id="dtls-unanswered",
-                weight=Weight.FAULT,
-                text=f"The ClientHello of {facts.letter(start.client)} got no answer within "
-                f"{lasted:.0f} ms" + (", though checks were answered." if answered else "."),
+                weight=Weight.NOTE if ends else Weight.FAULT,
+                text=text + (", though checks were answered." if answered else "."),
                 datagrams=tuple(dict.fromkeys(event.number for event in asked))[:_SHOWN],
             )
         return
@@ -319,8 +350,12 @@ def _is_finished(facts: Facts) -> bool:
     start = facts.start
     if facts.stage("dtls_client") is not None:
         return True
-    shake = facts.session.handshake
-    return any(shake.sealed(side) for side in (0, 1)) and bool(start.client_flight)
+    shake, client = facts.session.handshake, start.client
+    if client is None or (start.client_flight and any(map(shake.sealed, (0, 1)))):
+        return True
+    # its flight was not captured, but what can only follow it was
+    said = [sealed for sealed in shake.sealed(client) if sealed.content_type in (None, DATA)]
+    return bool(said or facts.session.sources.packets[client])
 
 
 def _unfinished(facts: Facts) -> Finding:
@@ -339,7 +374,10 @@ def _unfinished(facts: Facts) -> Finding:
         last = alerts[-1]
         text += f" {facts.letter(last.side)} sent a record with the size of an alert."
         numbers = (last.number,)
-    return Finding(id="handshake-unfinished", weight=Weight.FAULT, text=text, datagrams=numbers)
+    began = start.server_hello.whole.time_ns if start.server_hello is not None else 0
+    ends = (facts.session.span[1] - began) / 1e6 < PATIENCE_MS and not alerts
+    weight = Weight.NOTE if ends else Weight.FAULT
+    return Finding(id="handshake-unfinished", weight=weight, text=text, datagrams=numbers)
 
 
 def _plaintext_acks(facts: Facts) -> Iterator[Finding]:

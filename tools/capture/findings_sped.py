@@ -95,6 +95,8 @@ def _not_in_answer(facts: Facts) -> Iterator[Finding]:
     first = flight[0]
     if not answers or answers[0].embedded or first.time_ns <= answers[0].time_ns + _BESIDE_NS:
         return
+    if _lacks_a_part(facts, answers[0]):
+        return
     wait = (first.time_ns - answers[0].time_ns) / 1e6
     yield Finding(
         id="flight-not-in-answer",
@@ -104,6 +106,18 @@ def _not_in_answer(facts: Facts) -> Iterator[Finding]:
         ms=wait,
         datagrams=(answers[0].number, first.number),
     )
+
+
+def _lacks_a_part(facts: Facts, answer: Event) -> bool:
+    """Tell whether an answer acknowledges some of the ClientHello and not all of it."""
+    hello = facts.start.hello
+    known = {marked.number for marked in answer.marks if marked.mark is Mark.ACKNOWLEDGES}
+    if hello is None or not known:
+        return False
+    parts: dict[int, set[int]] = {}
+    for event, piece in facts.start.hello_pieces(hello):
+        parts.setdefault(piece.offset, set()).add(event.number)
+    return not all(numbers & known for numbers in parts.values())
 
 
 def _warp(facts: Facts) -> Iterator[Finding]:

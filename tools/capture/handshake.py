@@ -30,6 +30,16 @@ MAX_REMEMBERED: Final = 64
 MAX_PROTECTED: Final = 96
 MAX_MESSAGES: Final = 64
 MAX_RANGES: Final = 64
+_READ: Final = frozenset(
+    (
+        HandshakeType.CLIENT_HELLO,
+        HandshakeType.SERVER_HELLO,
+        HandshakeType.HELLO_VERIFY_REQUEST,
+        HandshakeType.SERVER_KEY_EXCHANGE,
+    )
+)
+MAX_UNREAD: Final = 4
+MAX_ACK: Final = 2 + 16 * 32
 SAME_FLIGHT_NS: Final = 20_000_000
 FLIGHT_BYTES: Final = 130
 """Smaller protected handshake records may be acknowledgements."""
@@ -54,6 +64,8 @@ class Sealed(NamedTuple):
     epoch: int
     content_type: int | None
     size: int
+    sequence: int | None
+    """Encrypted in DTLS 1.3."""
 
 
 class Clear(NamedTuple):
@@ -67,7 +79,7 @@ class Clear(NamedTuple):
 class _Message:
     """How much of a handshake message was seen, repeats left out."""
 
-    __slots__ = ("began", "datagrams", "last", "ranges", "whole")
+    __slots__ = ("began", "datagrams", "last", "parts", "ranges", "read", "whole")
 
     def __init__(self, began: Event) -> None:
         self.began = began
@@ -75,19 +87,28 @@ class _Message:
         self.last: Event | None = None
         self.ranges: list[tuple[int, int]] = []
         self.whole = False
+        self.read = False
+        self.parts: Reassembler | None = None
+        """Each message by itself: the capture may lack the one before it."""
 
 
 class _Voice:
     """What one side has sent."""
 
-    __slots__ = ("crcs", "messages", "reassembler", "sealed", "sealed_flight")
+    __slots__ = ("crcs", "lowest", "messages", "sealed", "sealed_flight")
 
     def __init__(self) -> None:
         self.crcs: OrderedDict[int, int] = OrderedDict()
-        self.reassembler = Reassembler()
-        self.messages: OrderedDict[int, _Message] = OrderedDict()
+        self.messages: OrderedDict[tuple[int, int], _Message] = OrderedDict()
+        """By number and type."""
         self.sealed: list[Sealed] = []
         self.sealed_flight: list[Sealed] = []
+        self.lowest: int | None = None
+        """The lowest number of a record with handshake messages in the clear."""
+
+    def unread(self) -> int:
+        """Return how many messages are waiting for the rest of them."""
+        return sum(message.parts is not None for message in self.messages.values())
 
 
 class Handshake:
@@ -121,6 +142,16 @@ class Handshake:
     def sealed(self, side: int) -> list[Sealed]:
         """Return a side's first other protected records."""
         return self._voices[side].sealed
+
+    def unseen(self, side: int) -> int:
+        """Return how many records a side must have sent before the first one that was captured.
+
+        They are numbered from 0. A server that has answered with a retry takes the number of the
+        ClientHello instead (RFC 6347 section 4.2.1), so there it is not known.
+        """
+        if self.retries and side != self.client:
+            return 0
+        return self._voices[side].lowest or 0
 
     def find(self, side: int, kind: int) -> Said | None:
         """Return the last message of a kind that a side has sent in the clear."""
@@ -193,9 +224,10 @@ class Handshake:
 
         Headers alone tell, so that it works for datagrams that the capture has cut.
         """
-        message = voice.messages.get(piece.message_seq)
+        key = piece.message_seq, piece.kind
+        message = voice.messages.get(key)
         if message is None:
-            message = voice.messages[piece.message_seq] = _Message(event)
+            message = voice.messages[key] = _Message(event)
             if len(voice.messages) > MAX_REMEMBERED:
                 voice.messages.popitem(last=False)
         if message.last is not event:
@@ -217,14 +249,19 @@ class Handshake:
         if record.protected:
             if not record.unified:
                 self.versions.add(record.version)
-            sealed = Sealed(event, record.epoch, record.content_type, record.size)
+            sealed = Sealed(
+                event, record.epoch, record.content_type, record.size, record.sequence
+            )
             if _in_handshake(record) and len(voice.sealed_flight) < MAX_PROTECTED:
                 voice.sealed_flight.append(sealed)
             elif len(voice.sealed) < MAX_PROTECTED:
                 voice.sealed.append(sealed)
             return
         if record.content_type in (ALERT, ACK) and len(self.clear) < MAX_MESSAGES:
-            self.clear.append(Clear(event, record.content_type, record.body[:64]))
+            self.clear.append(Clear(event, record.content_type, record.body[:MAX_ACK]))
+        if record.pieces and record.sequence is not None:
+            lowest = voice.lowest
+            voice.lowest = record.sequence if lowest is None else min(lowest, record.sequence)
         for piece in record.pieces:
             self._piece(event, voice, piece)
 
@@ -234,15 +271,23 @@ class Handshake:
             self.random = self.random or piece.random
         elif piece.kind in (HandshakeType.SERVER_HELLO, HandshakeType.HELLO_VERIFY_REQUEST):
             self.client = 1 - event.side if self.client is None else self.client
-        if len(piece.data) < piece.size:
+        message = voice.messages.get((piece.message_seq, piece.kind))
+        if len(piece.data) < piece.size or message is None or message.read:
             return
+        if message.parts is None:
+            if piece.kind not in _READ or voice.unread() >= MAX_UNREAD:
+                return
+            message.parts = Reassembler()
+            message.parts.next_seq = piece.message_seq
         fragment = Fragment(
             piece.kind, piece.length, piece.message_seq, piece.offset, piece.data, 0
         )
         try:
-            voice.reassembler.receive(fragment)
-            while (message := voice.reassembler.pop()) is not None:
-                self._message(event, message)
+            message.parts.receive(fragment)
+            found = message.parts.pop()
+            if found is not None:
+                message.read, message.parts = True, None
+                self._message(event, found)
         except HandshakeFault:
             # only a message_seq of 65535 gets here
             return

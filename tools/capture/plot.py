@@ -1,6 +1,6 @@
 """The ladder as a picture: time runs down, a slanted arrow is a datagram, stages at the margins.
 
-matplotlib (extra `tools`) draws; nothing is shown on a screen. Called by `warp pcap explain --plot`.
+matplotlib (extra `tools`) draws; nothing is shown on a screen. Called by `explain --plot`.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def _rungs(facts: Facts) -> list[Event]:
     """Return the datagrams of the start: up to its last stage."""
     if not facts.stages:
         return facts.session.events[:MAX_RUNGS]
-    last = max(stage.number for stage in facts.stages)
-    found = [event for event in facts.session.events if event.number <= last]
-    return found[:MAX_RUNGS]
+    ends = {stage.number for stage in facts.stages}
+    events = facts.session.events
+    last = max((at for at, event in enumerate(events) if event.number in ends), default=0)
+    return events[: min(last + 1, MAX_RUNGS)]
 
 
 def _session(axes: Axes, facts: Facts, rungs: list[Event]) -> None:

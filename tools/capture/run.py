@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from warp_tools.capture.facts import Facts, measure
 from warp_tools.capture.finder import Finder
+from warp_tools.capture.order import in_order
 from warp_tools.capture.reader import Reader, open_capture
 from warp_tools.capture.session import MAX_EVENTS
 
@@ -43,7 +44,7 @@ def read(
     """
     finder = Finder(limit=limit, fold=fold)
     with open_capture(path) as reader:
-        for datagram in reader:
+        for datagram in in_order(reader):
             if opened is not None:
                 opened.receive(datagram)
             finder.receive(datagram)

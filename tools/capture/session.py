@@ -10,27 +10,24 @@ call is counted, not kept: media and data that go on become one line with a numb
 
 from __future__ import annotations
 
-from collections import Counter, OrderedDict
+from collections import Counter
 from typing import Final
 
 from warp_tools.capture.checks import Checks
 from warp_tools.capture.contents import Contents, is_check
-from warp_tools.capture.events import Event, Mark
+from warp_tools.capture.events import Event
 from warp_tools.capture.handshake import Handshake
 from warp_tools.capture.ip import Address
 from warp_tools.capture.reader import Datagram
+from warp_tools.capture.sights import Place, Sights
 from warp_tools.capture.sources import Sources
 
 MAX_EVENTS: Final = 400
-MAX_COPIES: Final = 64
-MAX_COPIES_MANY: Final = 1024
 MAX_ADDRESSES: Final = 32
-COPY_NS: Final = 5_000_000_000
 _UNFOLDED_MEDIA: Final = 2
 _UNFOLDED_DATA: Final = 24
 
 Flow = tuple[Address, Address, str]
-Place = tuple[Address, Address, str, int]
 
 
 class Session:
@@ -49,19 +46,20 @@ class Session:
         self._places: Final[dict[Place, Place]] = {}
         self.counts: Final[Counter[str]] = Counter()
         self.span: list[int] = []
-        """Time of the first and of the last datagram."""
+        """Time of the earliest and of the latest datagram."""
         self.previous: Session | None = None
         """The session that used this flow before, with other ICE credentials."""
         self._limit: Final = limit
         self._fold = _Fold() if fold else None
-        self._copies: OrderedDict[int, tuple[Event, Place]] = OrderedDict()
+        self._sights = Sights()
 
     def receive(self, datagram: Datagram, contents: Contents, side: int) -> Event | None:
         """Take one datagram of `side` in; return its event, or None when it was a second sight."""
         self.counts["datagrams"] += 1
         self.counts["cut"] += datagram.cut
         time_ns = datagram.time_ns
-        self.span = [self.span[0], time_ns] if self.span else [time_ns, time_ns]
+        times = [*self.span, time_ns]
+        self.span = [min(times), max(times)]
         place = (
             datagram.source,
             datagram.destination,
@@ -76,9 +74,10 @@ class Session:
         event = Event(
             datagram.number, time_ns, side, place[:3], datagram.length, contents, datagram.cut
         )
-        if not datagram.cut and self._is_second_sight(datagram, event, place):
+        if self._sights.is_new(datagram, event, place):
+            self._tell(event)
+        elif not event.marks:
             return None
-        self._tell(event)
         self._append(event)
         return event
 
@@ -91,22 +90,6 @@ class Session:
             if address not in known and len(known) < MAX_ADDRESSES:
                 known.append(address)
 
-    def _is_second_sight(self, datagram: Datagram, event: Event, place: Place) -> bool:
-        """Tell whether this datagram was seen before, on another flow or interface."""
-        key = hash(datagram.payload)
-        known = self._copies.get(key)
-        if known is not None and known[0].side == event.side:
-            first, where = known
-            if where != place and event.time_ns - first.time_ns < COPY_NS:
-                first.again_ns = max(event.time_ns, first.again_ns or 0)
-                return True
-            if where == place:
-                event.mark(Mark.DUPLICATE, first.number)
-        self._copies[key] = (event, place)
-        if len(self._copies) > (MAX_COPIES if len(self._places) <= 2 else MAX_COPIES_MANY):
-            self._copies.popitem(last=False)
-        return False
-
     def _tell(self, event: Event) -> None:
         stun, dtls, media = event.contents.stun, event.contents.dtls, event.contents.media
         if media is not None:
@@ -116,12 +99,14 @@ class Session:
             self.checks.receive(event, stun)
         if dtls is not None:
             self.handshake.receive(event, dtls)
-            lean = dtls._replace(records=tuple(record.lean() for record in dtls.records))
-            event.contents = event.contents._replace(dtls=lean)
         if stun is not None and stun.acks:
             self.handshake.acknowledges(event, stun.acks)
 
     def _append(self, event: Event) -> None:
+        dtls = event.dtls
+        if dtls is not None:
+            lean = dtls._replace(records=tuple(record.lean() for record in dtls.records))
+            event.contents = event.contents._replace(dtls=lean)
         if self._fold is not None and self._fold.takes(event):
             return
         if len(self.events) < self._limit:
@@ -129,10 +114,19 @@ class Session:
         else:
             self.counts["dropped"] += 1
 
+    def side_of(self, address: Address) -> int | None:
+        """Return the side that sends from an address, or None when neither has."""
+        return next((side for side in (0, 1) if address in self.addresses[side]), None)
+
     @property
     def datagrams(self) -> int:
         """Datagrams of this session, second sights included."""
         return self.counts["datagrams"]
+
+    @property
+    def moved(self) -> bool:
+        """Whether checks have told later that its flow belongs to another session."""
+        return bool(self.counts["moved"])
 
     @property
     def cut(self) -> int:
@@ -156,6 +150,7 @@ class Session:
         self.events.sort(key=lambda event: (event.time_ns, event.number))
         del self.events[self._limit :]
         self.counts.update(orphan.counts)
+        self._sights.merge(orphan._sights)
         times = self.span + orphan.span
         self.span = [min(times), max(times)]
         for place, side in orphan.owners.items():
@@ -163,24 +158,9 @@ class Session:
 
     def finish(self) -> None:
         """The capture is over: mark what never arrived and what was never answered."""
-        self._copies.clear()
         self.checks.finish()
-        self._mark_lost()
-
-    def _mark_lost(self) -> None:
-        """Mark what was seen near its sender and not at the other place, though later ones were."""
-        for side in (0, 1):
-            sent = [event for event in self.events if event.side == side]
-            passed = [event for event in sent if event.again_ns is not None]
-            if not passed:
-                continue
-            near = {(event.source, event.destination) for event in passed}
-            transit = max((event.again_ns or 0) - event.time_ns for event in passed)
-            end = min(self.span[1] - 2 * transit, passed[-1].time_ns)
-            for event in sent:
-                here = (event.source, event.destination) in near
-                if event.again_ns is None and event.count == 1 and here and event.time_ns < end:
-                    event.mark(Mark.LOST)
+        if self.span:
+            self._sights.finish(self.events, self.span[1])
 
 
 class _Fold:

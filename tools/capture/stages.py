@@ -63,6 +63,10 @@ class _Clock:
         """Round trip between the capture and a side."""
         return self._vantage.ways_ns[side]
 
+    def could_follow(self, effect: Event, cause: Event) -> bool:
+        """Tell whether the sender of `effect` can have had `cause` in its hands."""
+        return self._vantage.could_follow(effect, cause)
+
     def sent(self, name: str, event: Event, trips: float | None) -> Stage:
         """A stage that its side ends by sending."""
         return self._stage(
@@ -87,7 +91,7 @@ class _Clock:
 def _ice(start: Start, clock: _Clock, trips: Trips, letters: tuple[str, str]) -> Iterator[Stage]:
     checks = start.session.checks
     if checks.first is not None:
-        yield clock.sent("first_check", checks.first, 0.0)
+        yield clock.sent("first_check", checks.first, None if start.headless else 0.0)
     for side in (0, 1):
         exchange = checks.askers[side].first_answer
         if exchange is not None:
@@ -111,13 +115,26 @@ def _dtls(start: Start, clock: _Clock, trips: Trips) -> Iterator[Stage]:
     if start.is_12:
         mine, theirs = start.finished12
         if theirs is not None:
-            yield clock.arrived("dtls_client", theirs, trips.client)
+            yield clock.arrived("dtls_client", _heard(start, clock, theirs), trips.client)
             if mine is not None:
-                yield clock.arrived("dtls_server", mine, trips.server)
+                yield clock.arrived("dtls_server", _accepted(start, clock), trips.server)
     elif start.client_flight:
         yield clock.sent("dtls_client", start.client_flight[0], trips.client)
         if start.server_ack is not None:
             yield clock.arrived("dtls_server", _accepted(start, clock), trips.server)
+
+
+def _heard(start: Start, clock: _Clock, first: Event) -> Event:
+    """Return the Finished of a DTLS 1.2 server that arrived: after it the client asks no more."""
+    shake = start.session.handshake
+    again = [event for event in shake.repeats if event.side != first.side]
+    chosen = first
+    for sealed in shake.flight(first.side):
+        event = sealed.event
+        asked = (one for one in again if one.time_ns <= event.time_ns)
+        if any(clock.could_follow(one, chosen) for one in asked):
+            chosen = event
+    return chosen
 
 
 def _accepted(start: Start, clock: _Clock) -> Event:

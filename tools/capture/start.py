@@ -17,7 +17,7 @@ from warp.dtls.faults import HandshakeFault
 from warp.dtls.messages import HandshakeType
 from warp.dtls.suites import CipherSuite
 from warp_tools.capture.events import Event, Mark
-from warp_tools.capture.handshake import FLIGHT_BYTES, Said, Sealed
+from warp_tools.capture.handshake import FLIGHT_BYTES, SAME_FLIGHT_NS, Said, Sealed
 from warp_tools.capture.records import Piece
 from warp_tools.capture.session import Session
 
@@ -71,6 +71,16 @@ class Start:
         if shake.hellos or self.server_hello is not None:
             return False
         return bool(shake.records or sum(self.session.sources.packets))
+
+    @property
+    def headless(self) -> bool:
+        """Whether the capture began within the start: after the first checks or ClientHello."""
+        if any(asker.missed for asker in self.session.checks.askers):
+            return True
+        hellos = self.session.handshake.hellos
+        if hellos and min(piece.message_seq for _, piece in hellos) > 0:
+            return True
+        return self.server_hello is not None and self.first_hello is None
 
     @property
     def zero(self) -> Event | None:
@@ -159,7 +169,9 @@ class Start:
         flight = [self.server_hello.began, self.server_hello.whole]
         for record in self.session.handshake.flight(self.server):
             event = record.event
-            if event.marked(Mark.AGAIN) or (limit is not None and event.time_ns > limit):
+            late = not event.embedded and event.time_ns - flight[-1].time_ns > SAME_FLIGHT_NS
+            late = late or (limit is not None and event.time_ns > limit)
+            if event.marked(Mark.AGAIN) or late:
                 break  # what follows is the same once more, perhaps in other records
             if not event.marked(Mark.COPY) and not event.marked(Mark.DUPLICATE):
                 flight.append(event)
@@ -235,7 +247,7 @@ def _in_order(events: list[Event]) -> list[Event]:
 
 
 def _ignores(session: Session, client: int) -> bool:
-    """Tell whether the client's peer answers checks and never speaks SPED."""
+    """Tell whether the client's peer answers SPED without it, and never speaks it."""
     mine, theirs = (session.checks.askers[side].sped for side in (client, 1 - client))
     return mine.first is not None and theirs.first is None and theirs.silent is not None
 

@@ -38,8 +38,10 @@ class Trips(NamedTuple):
 def count(start: Start, vantage: Vantage, channel: Channel) -> Trips:
     """Count the round trips of a session."""
     depths = _Depths(start, vantage)
-    answers = depths.answer(0), depths.answer(1)
     retries = start.retries
+    if start.headless:
+        return Trips((None, None), None, retries, None, None, None, (None, None))
+    answers = depths.answer(0), depths.answer(1)
     nothing = Trips(answers, None, retries, None, None, None, (None, None))
     if start.zero is None or start.client is None:
         return nothing
@@ -80,8 +82,10 @@ class _Depths:
             return 0.0
         # whoever has answered a check has heard of it
         heard = self._asked[1 - side].first_answer
-        if heard is not None and heard.response.time_ns <= first.time_ns:
-            return HALF
+        if heard is not None:
+            response = heard.response
+            if (response.time_ns, response.number) < (first.time_ns, first.number):
+                return HALF
         return HALF if self._vantage.could_follow(first, other) else 0.0
 
     def answer(self, side: int) -> float | None:

@@ -50,6 +50,8 @@ class Vantage(NamedTuple):
         """Tell whether the sender of `effect` can have had `cause` in its hands."""
         way = self.ways_ns[effect.side]
         slack = way * 3 // 4 if way >= _SMALL_NS else 0
+        if effect.time_ns == cause.last_ns and cause.again_ns is None:
+            return effect.number > cause.number and not slack  # a clock of coarse ticks
         return effect.time_ns >= cause.last_ns + slack
 
     def sent_ns(self, event: Event) -> int:

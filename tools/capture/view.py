@@ -170,7 +170,7 @@ def _negotiated(told: dict[str, Any]) -> Iterator[Text]:
     if sped["offered"]:
         text = f"SPED offered by {' and '.join(sped['offered'])}"
         text += f" ({sped['dialect']})" if sped["dialect"] else ""
-        text += ", used" if sped["used"] else ", not used"
+        text += {True: ", used", False: ", not used", None: ""}[sped["used"]]
     yield _fact("", text)
     snap = {None: "SNAP unknown", True: "SNAP", False: "SCTP by its handshake, no SNAP"}
     dcep = {

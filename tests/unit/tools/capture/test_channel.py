@@ -38,8 +38,14 @@ HANDSHAKE = [(0, 44), (1, 44), (1, 96), (0, 96), (0, 64), (1, 64), (1, 16), (0, 
         ([(0, 44), (1, 28)], True, None),  # may be an OPEN
         ([(0, 28), (1, 28)], True, None),  # nothing was said
         (HANDSHAKE, False, None),
-        ([*HANDSHAKE, (0, 32)], False, "negotiated"),
+        ([*HANDSHAKE, (0, 32), (1, 28)], False, "negotiated"),
+        ([*HANDSHAKE, (0, 32), (1, 32), (0, 28), (1, 28)], False, "negotiated"),
+        ([*HANDSHAKE, (0, 32)], False, None),  # nothing says that it is the first
+        ([*HANDSHAKE, (0, 32), (1, 32), (0, 48), (1, 28)], False, None),  # an OPEN, after all
+        ([*HANDSHAKE, (1, 28), (0, 32), (1, 28)], False, None),  # of what was not captured
         ([*HANDSHAKE, (0, 48)], False, None),
+        ([(0, 16)], None, None),  # ABORT, or SHUTDOWN ACK: an association ends
+        ([(0, 20), (1, 16), (0, 16)], None, None),
         ([(0, 44), (1, 96), (0, 64), (1, 16), (0, 32)], False, None),  # only one side asks
         ([*HANDSHAKE[:4], (0, 92), *HANDSHAKE[5:], (0, 32)], False, None),  # an echo with more
         ([(0, 44), (0, 44), (0, 44), (1, 28)], True, None),

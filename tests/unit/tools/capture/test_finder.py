@@ -10,7 +10,7 @@ import pytest
 
 from tests.captures.pcap import UdpPacket, read_pcap
 from tests.unit.tools.capture.builder import CLIENT, SERVER, call, frames, pcap
-from warp.stun import Attribute, MessageClass, build_message
+from warp.stun import Attribute, MessageClass, build_message, parse_message
 from warp_tools.capture.explain import explanation
 from warp_tools.capture.facts import measure
 from warp_tools.capture.finder import Finder
@@ -163,6 +163,31 @@ def test_an_ice_restart_is_told_as_one() -> None:
     assert "ice-restart" in ids(explanation(measure(again)))
 
 
+def test_after_an_ice_restart_the_old_pair_is_kept_alive_and_takes_nothing_back() -> None:
+    """Checks with old and new credentials in turn, on the same flow; media goes on there."""
+    packets = read_pcap(f"{DEFAULT}.pcap")
+    first, second = packets[0].source, packets[0].destination
+    old = parse_message(packets[0].payload).get(Attribute.USERNAME)
+    began, (voice,) = packets[-1].time + 1, [p for p in packets[20:24] if p.source == first][-1:]
+    again = [(b"Bnew:cnew", 1), (old, 2), (b"Bnew:cnew", 3), (old, 4)]
+    number = 500
+    for at, (ufrags, turn) in enumerate(again):
+        ask = request(ufrags.decode(), bytes([turn]) * 12)
+        answer = build_message(1, MessageClass.SUCCESS, bytes([turn]) * 12, [], integrity_key=None)
+        packets.append(UdpPacket(began + at, first, second, ask))
+        for n in range(20):
+            head = voice.payload[:2] + number.to_bytes(2, "big") + voice.payload[4:]
+            packets.append(UdpPacket(began + at + 0.02 * n + 0.001, first, second, head))
+            number += 1
+        packets.append(UdpPacket(began + at + 0.5, second, first, answer))
+    before, after = find(packets).sessions
+    assert [side.answered for side in after.checks.askers] == [2, 0]
+    assert sum(after.sources.packets) == 80 and after.sources.lost(0) == 0
+    told = explanation(measure(after))
+    assert ids(told)[0] == "ice-restart" and "media-lost" not in ids(told)
+    assert sum(asker.requests for asker in before.checks.askers) > 2
+
+
 def test_another_handshake_on_the_same_flow_is_another_session() -> None:
     first = read_pcap("dtls/bssl_basic.pcap")
     source, destination = first[0].source, first[0].destination
@@ -201,7 +226,17 @@ def test_media_alone_is_a_session_when_it_goes_on() -> None:
     assert find(packets[:3]).sessions == []
 
 
-@pytest.mark.parametrize("name", [DEFAULT, WARP, "dtls/aiortc116_chromium156", "dtls/bssl_pq"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        DEFAULT,
+        WARP,
+        "dtls/aiortc116_chromium156",
+        "dtls/bssl_pq",
+        "delay/chromium156_default",
+        "delay/chromium156_warp",
+    ],
+)
 def test_a_snap_length_of_96_is_said_and_nothing_is_made_up(name: str) -> None:
     """54 bytes of UDP payload: headers, ufrags, kinds of messages, epochs."""
     told, whole = tell(read_pcap(f"{name}.pcap"), snap=96), tell(read_pcap(f"{name}.pcap"))
@@ -214,6 +249,7 @@ def test_a_snap_length_of_96_is_said_and_nothing_is_made_up(name: str) -> None:
     # that a hello is split can be seen, why cannot
     known = {*ids(whole), *(i.removesuffix("-pq") for i in ids(whole))}
     assert set(ids(told)) - {"cut-packets"} <= known
+    assert told["rtt"] == whole["rtt"]
     assert {p["ufrag"] for p in told["parties"].values()} == {
         p["ufrag"] for p in whole["parties"].values()
     }
@@ -227,6 +263,22 @@ def test_any_snap_length(snap: int) -> None:
     for name in (DEFAULT, WARP, "dtls/aiortc116_chromium156", "dtls/loss_bb_s1"):
         for session in find(read_pcap(f"{name}.pcap"), snap=snap).sessions:
             assert set(ids(explanation(measure(session)))) <= set(IDS)
+
+
+@pytest.mark.parametrize("name", [DEFAULT, WARP, "stun/chromium156_snap_only"])
+def test_an_answer_whose_check_is_missing_says_that_the_beginning_is(name: str) -> None:
+    told, whole = tell(read_pcap(f"{name}.pcap")[1:]), tell(read_pcap(f"{name}.pcap"))
+    assert "checks-missing" in ids(told)
+    assert {stage["round_trips"] for stage in told["stages"].values()} == {None}
+    assert told["with_warp"] == []
+    assert told["sped"]["used"] in (whole["sped"]["used"], None)
+    assert "no-sped" not in ids(told) and "sped-ignored" not in ids(told)
+
+
+def test_a_second_client_hello_without_the_first_counts_no_round_trips() -> None:
+    told = tell(read_pcap("dtls/nssff153_hrr.pcap")[2:])
+    assert told["group"] is not None
+    assert {stage["round_trips"] for stage in told["stages"].values()} == {None}
 
 
 # -- order and company ----------------------------------------------------------------------------
@@ -277,6 +329,19 @@ def test_a_session_among_unrelated_traffic_is_found_whole() -> None:
     alone = tell(packets)
     assert told["datagrams"] == 104 and ids(told) == ids(alone)
     assert told["findings"] != [] and told["stages"].keys() == alone["stages"].keys()
+
+
+@pytest.mark.parametrize("name", [DEFAULT, WARP, "delay/chromium156_default"])
+def test_what_was_captured_twice_was_sent_once(name: str) -> None:
+    """A mirrored port shows each packet twice, some microseconds apart."""
+    packets = read_pcap(f"{name}.pcap")
+    told, whole = tell([p for packet in packets for p in (packet, packet)]), tell(packets)
+    for key in ("dtls_version", "group", "snap", "dcep", "sped", "rtt", "with_warp"):
+        assert told[key] == whole[key], key
+    assert ids(told) == ids(whole)
+    for side in "AB":
+        for count in ("checks", "rtp_packets"):
+            assert told["parties"][side][count] == whole["parties"][side][count]
 
 
 def test_duplicates_of_the_network_are_marked() -> None:

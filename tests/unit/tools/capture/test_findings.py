@@ -6,8 +6,10 @@ nothing else.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ from warp_tools.capture.facts import Facts
 from warp_tools.capture.finding import IDS, Finding, Weight
 from warp_tools.capture.findings import findings
 
+PAIR = struct.Struct("!QQ")
 FULL13 = replace(WARP, sped=False, snap=False, early_data=False)
 DEFAULT = "stun/chromium156_default"
 
@@ -345,3 +348,83 @@ def test_a_retransmission_that_crosses_the_answer_is_no_loss() -> None:
     repeat = packets[4]._replace(payload=again, time=packets[4].time + 0.05)
     told = of_packets(sorted([*packets, repeat], key=lambda packet: packet.time))
     assert "dtls-retransmission" in told and "dtls-timer-wait" not in told
+
+
+# -- what a capture lacks -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "flight"), [(DEFAULT, 9), ("dtls/bssl_basic", 3), ("dtls/nssff153_nopq", 3)]
+)
+def test_a_flight_that_was_not_captured_is_no_handshake_that_failed(name: str, flight: int) -> None:
+    """Data of the client shows that it was done; a goodbye has the size of an alert."""
+    told = of_packets(changed(name, without(flight)))
+    assert "handshake-unfinished" not in told
+
+
+def test_a_server_flight_lost_before_the_capture_was_not_late() -> None:
+    """Its records are numbered: what comes 200 ms later is not the first that was sent."""
+    pair = run(replace(FULL13, down_rules=(drop(3),))).pair
+    late = facts_of(captured(_without_lost(pair, "server"), 0.0))
+    told = found(late)
+    assert "server-flight-late" not in told
+    wait = told["dtls-timer-wait"]
+    assert "its first record here is number" in wait.text and wait.ms > 90
+
+
+def _without_lost(pair: Any, sender: str) -> Any:
+    """Lose what one end sends before it comes to the capture."""
+    pair.ladder[:] = [step for step in pair.ladder if step.arrivals or step.sender != sender]
+    return pair
+
+
+def test_a_sped_answer_that_was_not_captured_is_none_that_ignored_it() -> None:
+    """The server speaks no more of SPED once it is done: silence later proves nothing."""
+    name = "calls/libwebrtc152_warp"
+    facts = facts_of(pcap(frames(changed(name, without(2)))))
+    assert "sped-ignored" not in found(facts)
+    assert facts.sped_used is None
+    assert facts_of(pcap(frames(read_pcap(f"{name}.pcap")))).sped_used is True
+
+
+def test_an_answer_to_a_part_of_the_hello_cannot_carry_the_flight() -> None:
+    """The first check, with the first part, is lost behind the capture."""
+    start = replace(WARP, hybrid=True, up_rules=(drop(0),))
+    told = of(start, 0.5)
+    assert "flight-not-in-answer" not in told
+    assert "clienthello-split-pq" in told
+
+
+def test_answers_lost_behind_the_capture_are_no_hello_that_came_late() -> None:
+    """The hello leaves with the first answer that arrives; those before it did not."""
+    start = replace(FULL13, lite=False, hybrid=True, seed=2, down_rules=(drop(1), drop(4)))
+    outcome = run(start)
+    for place in (0.5, 1.0):
+        facts = seen(outcome, place)
+        assert "clienthello-late" not in found(facts)
+        waited = facts.stage("client_hello").own_ms - facts.stage("check_answered_A").own_ms
+        assert waited == pytest.approx(60, abs=1)
+
+
+def test_media_that_waits_for_a_flight_sent_again_is_not_late() -> None:
+    """DTLS 1.2: the server's Finished is lost, so the client has its keys after a timer."""
+    outcome = run(replace(PLAIN, down_rules=(drop(5),)))
+    facts = seen(outcome, 0.5)
+    assert "dtls-retransmission" in found(facts) and "media-late" not in found(facts)
+    assert facts.stage("dtls_client").rtt == pytest.approx(outcome.client_media, abs=0.01)
+    assert facts.stage("dtls_server").rtt == pytest.approx(outcome.server_media, abs=0.01)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 9])
+def test_an_unprotected_ack_of_protected_records(count: int) -> None:
+    numbers = b"".join(PAIR.pack(2, number) for number in range(count))
+    body = len(numbers).to_bytes(2, "big") + numbers
+
+    def change(number: int, packet: UdpPacket) -> UdpPacket:
+        if number != 10:
+            return packet
+        head = PLAIN_HEADER.pack(26, 0xFEFD, 0, 0, 9, len(body))
+        return packet._replace(payload=head + body)
+
+    told = of_packets(changed(DEFAULT, change))
+    assert told["plaintext-ack"].datagrams == (10,)
