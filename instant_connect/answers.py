@@ -158,7 +158,7 @@ class Answers:
             before = None
         if held is None or before is None:
             raise InvalidState("the answer was not taken up in time: begin another call")
-        check_reoffer(before, offer)
+        check_reoffer(before, offer, None if held.agreed is None else held.agreed.local)
         _require_checkable(offer)
         if _identity(offer) != _identity(before):
             policy = opened.ticket.grant.policy

@@ -144,7 +144,7 @@ class Signaling:
         description = parse_description(text)
         if move is Move.REMOTE_OFFER:
             if self._remote is not None:
-                check_reoffer(self._remote, description)
+                check_reoffer(self._remote, description, self._local)
             self._refuse_other_identity(description)
             if description.data_section() is not None:
                 self.snap.receive_offer(_usable_init(description))

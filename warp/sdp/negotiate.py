@@ -167,15 +167,23 @@ def _check_audio(asked: MediaDescription, given: MediaDescription) -> None:
         raise SdpError(SdpRule.ANSWER_CODECS, f"mid {asked.mid}")
 
 
-def check_reoffer(previous: SessionDescription, offer: SessionDescription) -> None:
+def check_reoffer(
+    previous: SessionDescription,
+    offer: SessionDescription,
+    ours: SessionDescription | None = None,
+) -> None:
     """Raise `SdpError` unless the m= lines of `previous` keep their place, kind and mid.
 
-    A line that was refused may be used anew for anything (RFC 9429 section 5.2.2).
+    A line that was refused, by it or by `ours`, which it was agreed on with, may be used anew for
+    anything (RFC 9429 section 5.2.2).
     """
+    refused = {index for index, m in enumerate(ours.media if ours else ()) if m.rejected}
     if len(offer.media) < len(previous.media):
         raise SdpError(SdpRule.ORDER_CHANGED, "fewer m= lines than before")
     for index, (old, new) in enumerate(zip(previous.media, offer.media, strict=False)):
-        if not old.rejected and (old.kind != new.kind or old.mid != new.mid):
+        if old.rejected or index in refused:
+            continue
+        if old.kind != new.kind or old.mid != new.mid:
             raise SdpError(SdpRule.ORDER_CHANGED, f"m= line {index + 1}")
 
 

@@ -420,6 +420,25 @@ def test_an_offer_that_breaks_a_rule_changes_nothing() -> None:
     assert isinstance(host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW), Arrived)
 
 
+def test_a_line_that_was_refused_may_be_offered_anew() -> None:
+    """A page that adds a camera twice: its browser uses the line again under another name."""
+    host = make_host()
+    offer = parse_description(own_offer())
+    camera = offer.media[0]._replace(kind="video", mid="7")
+    filmed = offer._replace(media=(*offer.media, camera), bundles=(("0", "1", "7"),))
+    first = host.answers.answer(filmed, NOW)
+    assert parse_description(first.sdp).media[2].rejected
+    anew = camera._replace(mid="8")
+    again = offer._replace(media=(*offer.media, anew), bundles=(("0", "1", "8"),))
+    assert host.answers.revise(first.ufrag, again, NOW).ufrag == first.ufrag
+    decision = host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW)
+    assert isinstance(decision, Arrived)
+    peer = decision.session.peer
+    third = again._replace(media=(*offer.media, camera._replace(mid="9")), bundles=(("0", "1"),))
+    peer.set_remote_description("offer", str(third), NOW)
+    assert parse_description(peer.create_answer(NOW)).media[2].mid == "9"
+
+
 def test_an_answer_that_is_void_cannot_be_revised() -> None:
     host = make_host()
     offer = parse_description(own_offer())

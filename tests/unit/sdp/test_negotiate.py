@@ -203,6 +203,16 @@ def test_a_reoffer_may_reuse_a_refused_line() -> None:
     check_reoffer(first, broken(first, kind="video", mid="new"))
 
 
+def test_a_reoffer_may_reuse_a_line_that_the_answer_has_refused() -> None:
+    """The offer still has the line as it was; only the answer says that it came to naught."""
+    first = create_offer(local())
+    anew = broken(first, kind="video", mid="new")
+    answer = first._replace(media=(first.media[0]._replace(port=0), *first.media[1:]))
+    check_reoffer(first, anew, answer)
+    with pytest.raises(SdpError):
+        check_reoffer(first, anew, first)
+
+
 def agreed(**changes):
     offer, answer = pair(None, None)
     state = PEER._replace(**changes)
