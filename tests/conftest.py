@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 PEERS = {
+    "aioquic": "pip install 'warp-rtc[http3]'",
     "aiortc": "pip install 'warp-rtc[peers]'",
     "wrtc": "pip install 'warp-rtc[peers]'",
     "chromium": "apt-get install chromium",
