@@ -18,6 +18,7 @@ FRONT_DOORS = [
         for path in sorted((ROOT / "warp").iterdir())
         if (path / "__init__.py").exists()
     ),
+    "warp.compat.aiortc",
 ]
 
 

@@ -14,6 +14,7 @@ RANKS = {
     "srtp": 3, "sped": 3, "datachannel": 3,
     "peer": 4,
     "io": 5,
+    "compat": 6,
 }  # fmt: skip
 PACKAGES = ("warp", "instant_connect", "voice_backend", "tools")
 PACKAGE_ORDER = {"warp": 0, "instant_connect": 1, "voice_backend": 2, "warp_tools": 3, "tools": 3}
