@@ -123,9 +123,12 @@ class PagePeer:
             wrapped = {"base64": base64.b64encode(message).decode()}
         await self._call("send", label, wrapped)
 
-    async def receive(self, label: str, count: int = 1) -> list[str | bytes]:
+    async def receive(
+        self, label: str, count: int = 1, *, within_s: float = HAPPEN_S
+    ) -> list[str | bytes]:
         """Return the next messages of a channel."""
-        found = await self._call("receive", label, count)
+        timeout_s = within_s + _MARGIN_S
+        found = await self._call("receive", label, count, 1000 * within_s, timeout_s=timeout_s)
         return [one["text"] if "text" in one else base64.b64decode(one["base64"]) for one in found]
 
     # -- sound ----------------------------------------------------------------------------------

@@ -133,13 +133,21 @@ def ufrags(call: Call, *, ours: bool) -> set[bytes]:
 
 
 async def _checked_with(call: Call, number: int) -> None:
-    """Wait until a side that checks has used so many ufrags of its own."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while max(len(ufrags(call, ours=ours)) for ours in (True, False)) < number:
-                await asyncio.sleep(_POLL_S)
-    except TimeoutError:
-        raise Failed(f"no check with new credentials after restart {number - 1}") from None
+    """Wait until a side has used so many ufrags of its own, and a path is selected as often."""
+
+    def checked() -> bool:
+        return max(len(ufrags(call, ours=ours)) for ours in (True, False)) >= number
+
+    def selected() -> bool:
+        return len(call.trace.named("ice:pair_selected")) >= number
+
+    for look, what in ((checked, "check with new credentials"), (selected, "path selected")):
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while not look():
+                    await asyncio.sleep(_POLL_S)
+        except TimeoutError:
+            raise Failed(f"no {what} after restart {number - 1}") from None
 
 
 async def peer_moves(stage: Stage) -> Outcome:

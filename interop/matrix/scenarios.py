@@ -175,7 +175,7 @@ def _channel(name: str, play: str, **more: object) -> Scenario:
 CHANNELS = (
     _channel("DCEP channel from us", "dcep_ours", fast=True),
     _channel("DCEP channel from the peer", "dcep_theirs", fast=True),
-    _channel("empty messages each way", "empty"),
+    _channel("empty messages each way", "empty", needs=(_C.EMPTY,)),
     _channel("1 MB message each way", "megabyte"),
     _channel("largest message that both take", "largest"),
     _channel("10,000 small messages each way", "flood", count=10_000, limit_s=180),
@@ -192,7 +192,12 @@ def _change(name: str, play: str, **more: object) -> Scenario:
 
 
 CHANGES = (
-    _change("ICE restart by the peer, lite", "restart_theirs", needs=(_C.RESTART,), fast=True),
+    _change(
+        "ICE restart by the peer, lite",
+        "restart_theirs",
+        needs=(_C.RESTART, _C.RESTART_TO_LITE),
+        fast=True,
+    ),
     _change("ICE restart by the peer, full", "restart_theirs", needs=(_C.RESTART,), lite=False),
     _change("ICE restart by us", "restart_ours", peer_offers=False, needs=(_C.RESTARTED,)),
     _change("offer again, from the peer", "reoffer_theirs", needs=(_C.REOFFER,), fast=True),

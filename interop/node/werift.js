@@ -9,6 +9,7 @@ const { MediaStreamTrack, RTCPeerConnection, RTCRtpCodecParameters, RtpHeader, R
 const LARGEST = 1 << 21;
 const OPUS = 111;
 const TICKS = 960;
+const MOST_WAITING = 16384;
 
 class Peer {
   constructor(number, { audio, channels }) {
@@ -54,11 +55,11 @@ class Peer {
   }
 
   async answer({ sdp, setup }) {
-    // it takes the client's role of what an offer leaves open: close it
-    const left = { passive: "active", active: "passive" }[setup];
-    const offer = left ? sdp.replaceAll("a=setup:actpass", `a=setup:${left}`) : sdp;
-    await this.pc.setRemoteDescription({ type: "offer", sdp: offer });
-    await this.pc.setLocalDescription(await this.pc.createAnswer());
+    await this.pc.setRemoteDescription({ type: "offer", sdp });
+    const made = await this.pc.createAnswer();
+    // by itself it is the client, whatever the offer says; it plays the role that is set here
+    const text = setup ? made.sdp.replaceAll(/a=setup:\w+/g, `a=setup:${setup}`) : made.sdp;
+    await this.pc.setLocalDescription({ type: "answer", sdp: text });
     return this.described();
   }
 
@@ -102,9 +103,15 @@ class Peer {
     this.channels.get(label).send(content(rest));
   }
 
-  flood({ label, count, text }) {
+  async flood({ label, count, text }) {
     const channel = this.channels.get(label);
-    for (let number = 0; number < count; number += 1) channel.send(`${text}${number}`);
+    for (let number = 0; number < count; number += 1) {
+      channel.send(`${text}${number}`);
+      // it is busy with what waits, and answers nobody meanwhile
+      while (channel.bufferedAmount > MOST_WAITING) {
+        await new Promise((resolve) => setTimeout(resolve, 5));
+      }
+    }
   }
 
   // -- sound -------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interop.peers.browsers import CHROMIUM, FIREFOX
 from interop.peers.node import LIBDATACHANNEL, WERIFT
 from interop.peers.peer import PeerKind
 from interop.peers.pion import PION, PION_NEXT
@@ -9,5 +10,15 @@ from interop.peers.programs_in_python import AIORTC, LIBWEBRTC, OURS
 
 __all__ = ["KINDS", "OURS"]
 
-_ALL: tuple[PeerKind, ...] = (OURS, LIBWEBRTC, PION, PION_NEXT, AIORTC, LIBDATACHANNEL, WERIFT)
+_ALL: tuple[PeerKind, ...] = (
+    OURS,
+    CHROMIUM,
+    FIREFOX,
+    LIBWEBRTC,
+    PION,
+    PION_NEXT,
+    AIORTC,
+    LIBDATACHANNEL,
+    WERIFT,
+)
 KINDS: dict[str, PeerKind] = {kind.name: kind for kind in _ALL}

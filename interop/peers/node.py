@@ -80,6 +80,13 @@ LIBDATACHANNEL = NodeProgram(
         Capability.PQ: Lack("its DTLS is 1.2, and hybrids need 1.3", "FEFD on the wire"),
         Capability.SNAP: Lack("no a=sctp-init in its descriptions", "its offer"),
         Capability.RESTART: Lack("no call restarts ICE", "rtc/peerconnection.hpp"),
+        Capability.RESTARTED: Lack(
+            "it refuses an offer with other credentials: Invalid ICE settings from remote SDP",
+            "its own error",
+        ),
+        Capability.MOVES: Lack(
+            "it keeps sending to the old address until consent is lost", "seen on the wire"
+        ),
     },
 )
 WERIFT = NodeProgram(
@@ -91,5 +98,17 @@ WERIFT = NodeProgram(
         Capability.DTLS13: Lack("its DTLS is 1.2", "werift/lib/dtls"),
         Capability.PQ: Lack("its DTLS is 1.2, and hybrids need 1.3", "werift/lib/dtls"),
         Capability.SNAP: Lack("no a=sctp-init in its descriptions", "its offer"),
+        Capability.EMPTY: Lack(
+            "nothing leaves: it never sends the payload identifiers 56 and 57, nor the byte that "
+            "stands for none",
+            "werift/lib/webrtc/src/transport/sctp.js",
+        ),
+        Capability.RESTART_TO_LITE: Lack(
+            "after its own restart it sends no check; a full agent's checks go on without it",
+            "seen on the wire",
+        ),
+        Capability.MOVES: Lack(
+            "it keeps sending to the old address until consent is lost", "seen on the wire"
+        ),
     },
 )

@@ -55,6 +55,8 @@ class Capability(enum.StrEnum):
     REANSWER = "answering again in mid-call"
     LATE_AUDIO = "audio added in mid-call"
     CONSENT = "consent checks"
+    EMPTY = "sending messages of no bytes"
+    RESTART_TO_LITE = "offering an ICE restart to a lite agent"
     MOVES = "following a peer that has moved"
     DTLS13 = "DTLS 1.3"
     DTLS12 = "DTLS 1.2"
@@ -109,7 +111,8 @@ class Wants:
 
     sped: bool = False
     snap: bool = False
-    pq: bool = False
+    pq: bool | None = None
+    """None: as it comes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

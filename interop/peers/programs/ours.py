@@ -35,7 +35,7 @@ def warp_options(options: dict[str, Any]) -> WarpOptions:
     return WarpOptions(
         sped=options["sped"],
         snap=options["snap"],
-        groups=None if options["pq"] else (NamedGroup.X25519,),
+        groups=(NamedGroup.X25519,) if options["pq"] is False else None,
     )
 
 
