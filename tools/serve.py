@@ -154,11 +154,13 @@ def bearer(token: str) -> Callable[[HTTPConnection], bool] | None:
     """Return what lets requests with this token pass (RFC 6750 section 2.1); None for no token."""
     if not token:
         return None
-    expected = f"Bearer {token}".encode()
+    expected = token.encode()
 
     def authorize(request: HTTPConnection) -> bool:
-        given = request.headers.get("authorization", "").encode("latin-1")
-        return hmac.compare_digest(given, expected)
+        scheme, _, given = request.headers.get("authorization", "").partition(" ")
+        # the scheme has no case (RFC 9110 section 11.1)
+        is_bearer = scheme.lower() == "bearer"
+        return is_bearer and hmac.compare_digest(given.strip().encode("latin-1"), expected)
 
     return authorize
 

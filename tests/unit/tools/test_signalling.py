@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from starlette.requests import HTTPConnection
 
 from instant_connect.io import InstantServer
 from tests.unit.sdp.build import local
@@ -180,6 +181,33 @@ def test_bad_addresses_are_one_line() -> None:
             with pytest.raises(ToolFailure, match=reason) as caught:
                 asyncio.run(open_call(url, "v=0"))
             assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("given", "passes"),
+    [
+        ("Bearer right", True),
+        ("bearer right", True),
+        ("BEARER  right ", True),
+        ("", False),
+        ("right", False),
+        ("Basic right", False),
+        ("Bearer", False),
+        ("Bearer ", False),
+        ("Bearer righ", False),
+        ("Bearer right right", False),
+        ("Bearer \xff", False),
+    ],
+)
+def test_a_token_is_given_in_a_header(given: str, passes: bool) -> None:
+    authorize = bearer("right")
+    assert authorize is not None
+    scope = {"type": "http", "headers": [(b"authorization", given.encode("latin-1"))]}
+    assert authorize(HTTPConnection(scope)) is passes
+
+
+def test_without_a_token_nobody_is_asked() -> None:
+    assert bearer("") is None
 
 
 def test_our_own_server_is_understood() -> None:
