@@ -1,14 +1,15 @@
 // Instant Connect in a page: a call that begins with its first packet. One module, no dependency.
 //
-//   ahead of time   GET bundle ─▶ tickets, each good for one call
-//   on a click      offer ─┬▶ our own answer, whose ufrag is a ticket and who we are ─▶ checks leave
-//                          └▶ POST, as ever ─┬▶ the same session      attached
-//                                            └▶ another answer        stale: it takes the call over
+//   ahead of time    GET bundle ─▶ tickets, each good for one call
+//   first connection    offer ─▶ our own answer; its ufrag is a ticket and who we are ─▶ checks leave
+//   second connection   offer ─▶ POST, as ever ─┬▶ the same session: attached, the first has the call
+//                                               └▶ another answer: stale, the second takes it over
 //
-// A connection that takes a provisional answer (RFC 9429, Chromium) does both; elsewhere (Firefox)
-// a second connection makes the offer for the POST, and the loser is closed. The layout of ufrag and
-// answer is the server's: `instant_connect/ufrag.py`, `attempt.py`, `profile.py`. Local descriptions
-// are applied as the browser wrote them. Types: instant-connect.d.ts.
+// Two connections with one certificate, not one that takes a provisional answer (RFC 9429 section
+// 4.1.10.1): one that sends checks already sends those with other credentials when its next check is
+// due, in Chromium up to 62 ms later. Layouts are the server's: `instant_connect/ufrag.py`,
+// `attempt.py`, `profile.py`. Local descriptions are applied as the browser wrote them. Types:
+// instant-connect.d.ts.
 
 const TICKET_BYTES = 63;
 const SNAP = 1; // flag: tag and TSN of our INIT follow
@@ -32,7 +33,7 @@ export class InstantError extends Error {
 
 export class InstantConnect {
   #options;
-  #ability = null; // {certificate, provisional, udp}
+  #ability = null; // {certificate, udp}
   #bundle = null; // {terms, tickets, isFresh}
   #why; // there is no bundle
   #fetching = null;
@@ -132,25 +133,19 @@ export class InstantConnect {
   }
 }
 
-/** A certificate for all calls of this page, and what a connection tells that nobody calls. */
+/** A certificate for all calls of this page, and whether a connection that nobody calls finds UDP. */
 async function explore() {
   const certificate = await RTCPeerConnection.generateCertificate({ name: "ECDSA", namedCurve: "P-256" });
   const pc = new RTCPeerConnection({ certificates: [certificate], bundlePolicy: "max-bundle" });
   try {
-    pc.addTransceiver("audio");
     pc.createDataChannel("", { negotiated: true, id: 0 });
     const udp = new Promise((resolve) => {
       pc.onicecandidate = ({ candidate }) => {
         if (!candidate || candidate.protocol === "udp") resolve(Boolean(candidate));
       };
     });
-    const offer = await pc.createOffer();
-    await pc.setLocalDescription(offer);
-    // without an address not one packet leaves
-    const terms = { candidates: [], fingerprint: `sha-256 ${Array(32).fill("00").join(":")}` };
-    const sdp = writeAnswer(terms, readOffer(offer.sdp), { ufrag: "none", pwd: "-".repeat(22), id: 1 });
-    const told = pc.setRemoteDescription({ type: "pranswer", sdp });
-    return { certificate, provisional: await told.then(() => true, () => false), udp: await udp };
+    await pc.setLocalDescription(await pc.createOffer());
+    return { certificate, udp: await udp };
   } finally {
     pc.close();
   }
@@ -235,27 +230,24 @@ class Call {
       return this.#apply(first, await posted);
     }
     this.path = "instant";
-    const tried = async () => {
-      await described;
-      const type = ability.provisional ? "pranswer" : "answer";
-      await first.setRemoteDescription({ type, sdp: attempt.answer });
+    await described;
+    // an answer of ours that this browser does not take leaves signalling's
+    const applied = first.setRemoteDescription({ type: "answer", sdp: attempt.answer });
+    const tried = () => {
       this.#mark("attempted");
       return attempt.ufrag;
     };
-    // an answer of ours that this browser does not take leaves signalling's
-    const running = tried().catch(() => null);
-    let [second, told] = [first, offer];
-    if (!ability.provisional) {
-      second = this.#open(certificates, dcid);
-      told = await second.createOffer();
-    }
-    const posted = this.#postAgain(told.sdp, dcid, attempt.headers);
-    if (second !== first) await second.setLocalDescription(told);
-    await this.#settle(first, second, attempt, await running, await posted, refuse);
+    const trying = applied.then(tried, () => null);
+    // after that, since the first packets are not to wait for it
+    const second = this.#open(certificates, dcid);
+    const other = await second.createOffer();
+    const posting = this.#postAgain(other.sdp, dcid, attempt.headers);
+    await second.setLocalDescription(other);
+    await this.#settle(first, second, await trying, await posting, refuse);
   }
 
   /** Attempt and signalling come together. Who is connected is not changed for another. */
-  async #settle(first, second, attempt, ufrag, posted, refuse) {
+  async #settle(first, second, ufrag, posted, refuse) {
     if (this.#over.signal.aborted) return;
     // nothing is heard of the attempt, and signalling has said why
     if (posted.error && !this.marks.ice) throw posted.error;
@@ -265,14 +257,12 @@ class Call {
       refuse();
       this.pc = second;
       await this.#apply(second, posted);
-      if (second !== first) first.close();
+      first.close();
       return;
     }
     if (joined) Object.assign(this, { path: "attached", location: posted.location });
     else if (posted.location) this.#forget(posted.location);
-    // the very same answer once more interrupts nothing
-    if (second !== first) second.close();
-    else await first.setRemoteDescription({ type: "answer", sdp: attempt.answer });
+    second.close();
     this.#mark("applied");
     if (first.connectionState === "failed") throw noPath();
   }

@@ -87,6 +87,20 @@ export async function look() {
   };
 }
 
+// Restart ICE at the address that signalling has told; returns whose credentials hold then.
+export async function restart() {
+  const { pc, location } = calls.at(-1);
+  await pc.setLocalDescription(await pc.createOffer({ iceRestart: true }));
+  const response = await fetch(location, {
+    method: "PUT",
+    headers: { "Content-Type": "application/sdp" },
+    body: pc.localDescription.sdp,
+  });
+  if (!response.ok) throw new Error(`${response.status}: ${await response.text()}`);
+  await pc.setRemoteDescription({ type: "answer", sdp: await response.text() });
+  return /a=ice-ufrag:(\S+)/.exec(pc.currentRemoteDescription.sdp)[1];
+}
+
 // Hang up; returns which way the last call went.
 export async function end() {
   const { path } = calls.at(-1);
@@ -127,5 +141,5 @@ export async function watchTickets(bundle, lives) {
 }
 
 globalThis.interop = {
-  prepare, start, fail, refuse, startMany, giveUp, look, end, open, attempt, watchTickets,
+  prepare, start, fail, refuse, startMany, giveUp, look, restart, end, open, attempt, watchTickets,
 };

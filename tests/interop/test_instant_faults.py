@@ -119,6 +119,27 @@ def test_signalling_that_is_late_joins_a_call_that_runs(attach: Attach) -> None:
     run(test())
 
 
+def test_a_call_that_was_joined_restarts_ice_at_its_address(attach: Attach) -> None:
+    """Though the offer that joined it was another connection's."""
+
+    async def test() -> None:
+        async with page_at(attach) as (site, page):
+            await page.call("start")
+            before = (await path_becomes(page, "attached"))["received"]
+            ufrag = await page.call("restart")
+            assert ufrag not in (site.begun[0].ufrag, "")
+            await until(lambda: ufrag in site.begun[0].session.peer.local_ufrags)
+            async with asyncio.timeout(10):
+                while (await page.call("look"))["received"] < before + 50:
+                    await asyncio.sleep(0.1)
+            assert (await page.call("look"))["connection"] == "connected"
+            assert len(site.begun) == 1
+            await page.call("end")
+            await nothing_is_left(site, page)
+
+    run(test())
+
+
 def test_who_is_connected_is_not_changed_for_another(attach: Attach) -> None:
     """Signalling that has no part in the attempt answers anew, too late: nobody takes that up."""
 
