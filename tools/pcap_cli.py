@@ -155,8 +155,8 @@ def redact(
 ) -> None:
     """Write a capture that may be shared: no payloads, addresses, ufrags, certificates.
 
-    Kinds, sizes, numbers and times stay, so show and explain say the same of it. Hellos stay as
-    they are: versions, groups and public random values.
+    Kinds, sizes, numbers and times stay, so show and explain say the same of it. Of hellos stays
+    what is negotiated: versions, groups and public random values. Ports and SSRCs stay.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.capture.redact import redact as run

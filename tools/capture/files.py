@@ -139,7 +139,7 @@ class Frames:
         if len(header) < 20:
             self.damage = "the file ends inside its own header"
             return
-        link = struct.unpack(self._order + "I", header[16:])[0] & 0x0FFFFFFF
+        link = struct.unpack(self._order + "I", header[16:])[0] & 0x03FFFFFF
         read, unit, layout = self._read, self._unit, struct.Struct(self._order + "IIII")
         while head := read(16):
             if len(head) < 16:

@@ -249,9 +249,7 @@ class Handshake:
         if record.protected:
             if not record.unified:
                 self.versions.add(record.version)
-            sealed = Sealed(
-                event, record.epoch, record.content_type, record.size, record.sequence
-            )
+            sealed = Sealed(event, record.epoch, record.content_type, record.size, record.sequence)
             if _in_handshake(record) and len(voice.sealed_flight) < MAX_PROTECTED:
                 voice.sealed_flight.append(sealed)
             elif len(voice.sealed) < MAX_PROTECTED:

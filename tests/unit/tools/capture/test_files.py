@@ -173,3 +173,8 @@ def test_damage_inside_gzip_is_an_end() -> None:
 def test_what_is_no_capture_is_refused_with_a_reason(data: bytes, says: str) -> None:
     with pytest.raises(CaptureError, match=says):
         Frames(BytesIO(data))
+
+
+def test_the_length_of_a_frame_check_sequence_is_no_part_of_the_link_type() -> None:
+    found, _ = read(pcap(PACKETS, link=0x44000001))
+    assert {frame.link for frame in found} == {1}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import struct
 from io import BytesIO
 from pathlib import Path
 
@@ -13,17 +15,23 @@ from tests.unit.tools.capture.builder import (
     CLIENT,
     SERVER,
     Packet,
+    block,
+    enhanced,
     ethernet,
     frames,
+    interface,
     ip_udp,
     ipv4,
+    option,
     pcap,
+    section,
     tcp,
 )
 from tests.unit.tools.capture.test_relayed import BIND, channel_data
+from warp.dtls.hello import decode_client_hello
 from warp.dtls.messages import decode_certificate12
 from warp.dtls.reassembly import Reassembler, split_fragments
-from warp.stun import Attribute, is_stun, parse_message
+from warp.stun import MAGIC_COOKIE, Attribute, is_stun, parse_message
 from warp_tools.capture.explain import explanation
 from warp_tools.capture.pseudonyms import Pseudonyms
 from warp_tools.capture.reader import CaptureError, Reader, open_capture
@@ -240,3 +248,112 @@ def test_what_cannot_be_redacted(tmp_path: Path) -> None:
         redact(source, source)
     with pytest.raises(ToolFailure, match="cannot write"):
         redact(source, tmp_path / "no" / "such" / "folder.pcapng")
+
+
+# -- what a hostile or careless sender may put anywhere -------------------------------------------
+
+SECRET = b"correct horse battery st"
+
+
+def record(kind: int, body: bytes) -> bytes:
+    return struct.pack("!BHHHIH", kind, 0xFEFD, 0, 0, 5, len(body)) + body
+
+
+def message(kind: int, body: bytes) -> bytes:
+    size = len(body).to_bytes(3, "big")
+    return record(22, bytes((kind,)) + size + b"\0\1\0\0\0" + size + body)
+
+
+def attribute(kind: int, value: bytes) -> bytes:
+    body = struct.pack("!HH", kind, len(value)) + value + bytes(-len(value) % 4)
+    return struct.pack("!HHI", 0x0016, len(body), MAGIC_COOKIE) + bytes(12) + body
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        *(record(kind, SECRET) for kind in (20, 21, 23, 24, 25, 26)),
+        record(22, SECRET[:8]),
+        *(message(kind, SECRET) for kind in (0, 4, 8, 11, 12, 13, 14, 15, 16, 20, 22, 99)),
+        *(attribute(kind, SECRET) for kind in range(0x40)),
+        *(attribute(kind, SECRET) for kind in (0x8003, 0x8022, 0x8023, 0xC057, 0xC070, 0xC071)),
+        attribute(6, b"user@realm.example")[:-4] + SECRET,
+        bytes((20,)) + SECRET,
+        bytes((30,)) + SECRET,
+        bytes((0x2F,)) + SECRET,
+        bytes((0x3F,)) + SECRET,
+        bytes((70,)) + SECRET,
+        b"\x8f\x6f" + bytes(10) + SECRET * 4,
+        b"\x80\xc8" + bytes(6) + SECRET,
+    ],
+)
+def test_whatever_is_not_known_to_be_harmless_goes(payload: bytes) -> None:
+    out = rewrite(payload, len(payload), Pseudonyms(KEY))
+    assert len(out) == len(payload)
+    assert not any(SECRET[at : at + 5] in out for at in range(len(SECRET) - 5))
+
+
+def test_a_hello_keeps_what_is_negotiated_and_no_names() -> None:
+    """A server's name and a ticket in it, a session id; versions, groups and shares stay."""
+    original = read_pcap("stun/chromium156_warp_nopqc.pcap")[0].payload
+    dtls = parse_message(original).get(Attribute.META_DTLS_IN_STUN)
+    hello = decode_client_hello(dtls[25:])
+    body = bytearray(dtls[25:])
+    extra = b"".join(struct.pack("!HH", kind, 24) + SECRET for kind in (0, 35, 41, 16))
+    at = body.rindex(sum(4 + len(e) for e in hello.extensions.values()).to_bytes(2, "big"))
+    size = int.from_bytes(body[at : at + 2], "big") + len(extra)
+    body[at : at + 2] = size.to_bytes(2, "big")
+    body[34:35] = b"\x18" + SECRET
+    made = message(1, bytes(body) + extra)
+    out = rewrite(made, len(made), Pseudonyms(KEY))
+    assert SECRET[:6] not in out
+    was, now = (decode_client_hello(one[25:]) for one in (made, out))
+    assert (was.random, was.suites, was.versions(), was.groups(), was.key_shares()) == (
+        now.random, now.suites, now.versions(), now.groups(), now.key_shares(),
+    )  # fmt: skip
+
+
+def test_datagrams_in_datagrams_have_an_end() -> None:
+    data = b""
+    for _ in range(2000):
+        data = attribute(Attribute.DATA, data)
+    assert len(rewrite(data, len(data), Pseudonyms(KEY))) == len(data)
+    data = b""
+    for _ in range(15_000):
+        data = struct.pack("!HH", 0x4000, len(data) & 0xFFFF) + data
+    assert len(rewrite(data, len(data), Pseudonyms(KEY))) == len(data)
+
+
+def test_names_comments_and_secrets_of_the_file_are_not_carried_over(tmp_path: Path) -> None:
+    keys = b"CLIENT_RANDOM 00 secret of the key log"
+    blocks = section() + interface(options=option(2, b"name-of-the-card"))
+    blocks += block(10, struct.pack("<II", 0x544C534B, len(keys)) + keys)
+    for packet in frames(read_pcap("stun/chromium156_warp.pcap")[:6]):
+        body = enhanced(packet)[8:-4]
+        blocks += block(6, body + option(1, b"a comment on it"))
+    source, out = tmp_path / "in.pcapng", tmp_path / "out.pcapng"
+    source.write_bytes(blocks)
+    assert redact(source, out, KEY).kept == 6
+    for secret in (b"name-of-the-card", b"secret of", b"a comment"):
+        assert secret in blocks and secret not in out.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_damaged_captures_say_the_same_afterwards(seed: int, tmp_path: Path) -> None:
+    """Bytes changed, datagrams cut, left out and doubled: the ladder is that of the original."""
+    luck = random.Random(seed)
+    name = luck.choice(["stun/chromium156_warp", "delay/chromium156_warp", "dtls/loss_bb_s1"])
+    made: list[Packet] = []
+    for packet in frames(read_pcap(f"{name}.pcap")):
+        data, what = bytearray(packet.data), luck.random()
+        if what < 0.2:
+            for _ in range(luck.randrange(1, 4)):
+                data[luck.randrange(42, len(data))] = luck.randrange(256)
+        elif what < 0.23:
+            continue
+        made += [packet._replace(data=bytes(data))] * (1 + (what > 0.98))
+    source, out = tmp_path / "in.pcap", tmp_path / "out.pcapng"
+    source.write_bytes(pcap(made, snap=luck.choice([96, 300, 65535])))
+    redact(source, out, KEY)
+    assert ladder(out) == ladder(source) and told(out) == told(source)
