@@ -301,6 +301,7 @@ class Entrance:
         if opened.ticket.offer_is_held and ufrag not in self.sessions.held:
             raise Discard(InstantDiscard.OFFER_FORGOTTEN)
         session = self.sessions.begin(opened, ufrag, client_ufrag, client.prefix, now)
+        session.checked_at = client.came_at
         self.replay.begin(client.ticket_id, attempt_key(ufrag))
         self._room.remove(client)
         for flow, check in client.checks.items():

@@ -41,6 +41,7 @@ class InstantSession:
 
     __slots__ = (
         "begun_at",
+        "checked_at",
         "client_ufrag",
         "context",
         "is_over",
@@ -69,6 +70,8 @@ class InstantSession:
         self.standing = standing
         self.prefix = prefix
         self.begun_at = now
+        self.checked_at = now
+        """When its first check came, which may have been answered before there was a session."""
         self.offer: SessionDescription | None = None
         """The client's offer, once signalling has brought it."""
         self.context: object = None

@@ -54,6 +54,11 @@ class Arrival:
         return self._instant.policy
 
     @property
+    def checked_at(self) -> float:
+        """When its first check came, in seconds of the loop's time."""
+        return self._instant.checked_at
+
+    @property
     def context(self) -> object:
         """What the application attached to the client's offer, once that has come."""
         held = self._instant.context

@@ -101,7 +101,10 @@ class Prospect:
         """Return counters and the times of the start's milestones; few before the session."""
         if self.arrival is None:
             return {"state": "new", "path": self.path}
-        return {**self.arrival.session.stats(), "path": self.path}
+        stats = self.arrival.session.stats()
+        # a plain check is answered before there is a session that could note when it came
+        milestones = {**stats["milestones"], "first_check": self.arrival.checked_at}
+        return {**stats, "path": self.path, "milestones": milestones}
 
     async def close(self) -> None:
         """End the session, or let none begin."""

@@ -91,6 +91,7 @@ def test_a_hello_from_where_a_check_came_makes_the_session() -> None:
     # it knows of the check, whose answer has left already
     assert session.peer.stats()["flow"] == flow()
     assert session.peer.datagrams_to_send(NOW + 0.1) == []
+    assert (session.checked_at, session.begun_at) == (NOW, NOW + 0.1)
     assert host.stats()["waiting"] == 0
     assert host.stats()["half_open"] == 1
 

@@ -150,6 +150,8 @@ def test_offer_and_datagram_meet(first: str) -> None:
             assert site.live == 1
             told = (await site.web.get(f"{place}/stats")).json()
             assert (told["state"], told["path"]) == ("connected", "attached")
+            # the first check is where the server's clock begins, answered at T0 or later
+            assert told["milestones_ms"]["first_check"] == 0
             assert (await site.web.delete(place)).status_code == 200
             assert await asyncio.wait_for(accepted.closed, 5) is None
             assert await asyncio.wait_for(session.closed, 5) is None
