@@ -323,6 +323,8 @@ class Entrance:
             ticket = open_ufrag(ufrag, self.keyring, now + self.wall_offset_s).ticket
         except Discard:
             return  # it has expired meanwhile: nothing can come of it
+        if ticket.offer_is_held:
+            return  # nothing comes of it without the offer: no place in the table for its name
         key, grant = attempt_key(ufrag), ticket.grant
         self.replay.claim(ticket.id, key, grant.max_uses, grant.expiry)
         self.replay.begin(ticket.id, key)

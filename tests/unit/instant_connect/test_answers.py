@@ -388,6 +388,11 @@ def test_another_offer_of_the_same_client_keeps_its_credentials(joined: bool) ->
     assert decision.session.offer == muted
 
 
+def void(joined: bool) -> InstantDiscard:
+    """What is said of a ufrag that nothing comes of any more."""
+    return InstantDiscard.ENDED if joined else InstantDiscard.OFFER_FORGOTTEN
+
+
 @pytest.mark.parametrize("joined", [False, True], ids=["signalled", "attached"])
 def test_a_restart_before_the_first_datagram_leaves_the_first_answer_void(joined: bool) -> None:
     host = make_host()
@@ -403,7 +408,7 @@ def test_a_restart_before_the_first_datagram_leaves_the_first_answer_void(joined
     assert again.status is Status.NEW
     assert again.ufrag != first.ufrag
     late = host.receive_unknown(knock(first).check(SPED_HELLO), flow(), NOW)
-    assert late == Dropped(InstantDiscard.ENDED)
+    assert late == Dropped(void(joined))
     assert isinstance(host.receive_unknown(knock(again).check(SPED_HELLO), flow(1), NOW), Arrived)
 
 
@@ -469,7 +474,20 @@ def test_who_hangs_up_before_the_first_datagram_gets_no_session(
     host.entrance.forget("abcd", NOW)
     assert (host.stats()["held_offers"], host.stats()["waiting"]) == (0, 0)
     late = host.receive_unknown(knocker.check(SPED_HELLO), flow(), NOW)
-    assert late == Dropped(InstantDiscard.ENDED)
+    assert late == Dropped(void(joined))
+
+
+def test_answers_that_are_replaced_again_and_again_take_no_place() -> None:
+    """Restarts cost a client nothing: if they did the server, one client could fill its table."""
+    host = make_host()
+    text = own_offer()
+    answer = host.answers.answer(parse_description(text), NOW)
+    for turn in range(20):
+        fresh = re.sub(r"a=ice-ufrag:\S+", f"a=ice-ufrag:turn{turn}", text)
+        answer = host.answers.revise(answer.ufrag, parse_description(fresh), NOW)
+    stats = host.stats()
+    assert (stats["tickets_used"], stats["held_offers"]) == (0, 1)
+    assert isinstance(host.receive_unknown(knock(answer).check(SPED_HELLO), flow(), NOW), Arrived)
 
 
 def test_an_answer_that_expires_while_its_client_waits_is_void_as_well() -> None:
