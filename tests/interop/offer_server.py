@@ -72,7 +72,7 @@ class OfferServer:
         await pc.setLocalDescription(await pc.createAnswer())
         return pc.localDescription.sdp, pc.localDescription.type
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """End every connection."""
         for pc in self.peers:
             await pc.close()

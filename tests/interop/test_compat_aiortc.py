@@ -213,7 +213,7 @@ async def visit(name: str, folder: Path) -> dict[str, Any]:
         await until(lambda: ("connection", "closed") in server.seen)
     finally:
         await peer.close()
-        await server.close()
+        await server.aclose()
     return {
         "answers": answers,
         "kind": kind,
