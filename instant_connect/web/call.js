@@ -132,7 +132,8 @@ export class Call extends EventTarget {
   #follow({ pc, events }) {
     this.#become("connected");
     const [receiver] = pc.getReceivers();
-    watchFirstPacket(receiver, this.#abort.signal, (at) => this.mark("packet", at));
+    const found = (at) => this.mark("packet", at);
+    watchFirstPacket(receiver, this.marks.ice, this.#abort.signal, found);
     events.addEventListener("close", () => this.#end({ why: "there", failure: null }));
     const look = () => {
       const state = pc.connectionState;

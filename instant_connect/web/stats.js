@@ -35,9 +35,12 @@ function roundTrip(pairs) {
   return known.length ? Math.min(...known) * 1000 : null;
 }
 
-/** Call `found(time)` once, with when the first audio packet came (performance.now()). */
-export function watchFirstPacket(receiver, signal, found) {
-  let looked = performance.now();
+/**
+ * Call `found(time)` once, with when the first audio packet came (performance.now()); none came
+ * before `since`.
+ */
+export function watchFirstPacket(receiver, since, signal, found) {
+  let looked = since;
   const timer = setInterval(async () => {
     const began = performance.now();
     const report = await receiver.getStats();

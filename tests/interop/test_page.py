@@ -111,6 +111,7 @@ async def ledger_is_plausible(page: VoicePage) -> None:
     apart = await error_of_clocks(page)
     assert rows["browser:posted"] - apart <= rows["server:offer_read"]
     assert rows["server:offer_answered"] <= rows["browser:answered"] + apart
+    assert rows["server:first_check"] <= rows["browser:ice"] + apart
     assert rows["server:first_media_sent"] <= rows["browser:audible"] + apart
     assert await way(page) == ("attached", "Instant, attached")
     support = await page.support()
