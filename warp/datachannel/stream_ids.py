@@ -1,8 +1,8 @@
 """Which stream ids a registry may use (RFC 8832 section 6, RFC 8831 section 6.2).
 
-Channels that are opened with DCEP take even ids on the DTLS client and odd ids on the server;
-negotiated ones take what both applications said. An id is free again only after both directions
-were reset; where that never happened it is never used again.
+Channels that we open with DCEP take even ids as the DTLS client and odd ids as the server, and pass
+over what the peer has taken; negotiated ones take what both applications said. An id is free again
+only after both directions were reset; where that never happened it is never used again.
 """
 
 from __future__ import annotations
@@ -33,10 +33,6 @@ class StreamIds:
             if stream_id not in used and stream_id not in self._burned:
                 return stream_id
         return None
-
-    def is_peers(self, stream_id: int) -> bool:
-        """Whether the peer may open this id with DCEP."""
-        return self.is_dtls_client is None or (stream_id % 2 == 1) is self.is_dtls_client
 
     def is_usable(self, stream_id: int) -> bool:
         """Whether the id exists and was not burned."""

@@ -246,13 +246,19 @@ def test_dc_8_malformed_dcep_resets_its_stream_alone(wire: bytes) -> None:
     assert sum(server.registry.discards[r] for r in DcepDiscard) == 2
 
 
-def test_dc_8_wrong_parity_is_refused() -> None:
-    _, server = pair()
+def test_dc_8_a_free_stream_of_the_wrong_parity_is_taken() -> None:
+    """werift counts by its ICE role; browsers take what is free, whoever should have had it."""
+    client, server = pair()
     inject(server, 1, Ppid.DCEP, DcepOpen("x").to_bytes())
     server.turn()
-    assert server.association.resets == [[1]]
-    assert server.registry.discards[ChannelDiscard.WRONG_PARITY] == 1
-    assert server.said == []
+    assert server.association.resets == []
+    assert server.association.sent == [(1, 50, b"\x02", {"ordered": True})]
+    [announced, _] = server.said
+    assert isinstance(announced, ChannelAnnounced)
+    assert announced.channel.stream_id == 1
+    ours = server.registry.create_channel(ChannelConfig(), 0.0)
+    settle(server, client)
+    assert ours.stream_id == 3
 
 
 def test_dc_8_too_many_channels_are_refused() -> None:
