@@ -35,7 +35,8 @@ class Scenario:
     play: str
     """What is done in the call: a name in `interop.matrix.plays`."""
     needs: tuple[Capability, ...] = ()
-    fast: bool = False
+    core: bool = False
+    """Whether the tests play it, with every peer; the matrix plays all."""
     peer_offers: bool = True
     lite: bool = True
     """Our ICE when we answer; who offers is a full agent."""

@@ -6,6 +6,8 @@ and the peer is as it comes: whatever both know is used.
 
 from __future__ import annotations
 
+from functools import partial
+
 from interop.matrix.scenario import MEASURED_RTT_S, Scenario, Used
 from interop.peers.peer import Capability, Wants
 from warp.crypto import NamedGroup
@@ -23,39 +25,36 @@ _WARP = WarpOptions(groups=_CLASSICAL)
 _TO_ALL = Wants(sped=True, snap=True, pq=False)
 
 
-def _start(name: str, **more: object) -> Scenario:
-    values: dict[str, object] = {"group": "starts", "play": "start"} | more
-    return Scenario(name=name, **values)  # type: ignore[arg-type]
-
+_start = partial(Scenario, group="starts", play="start")
 
 STARTS = (
-    _start("peer-offers, lite, passive", fast=True),
-    _start("peer-offers, lite, active", passive=False),
-    _start("peer-offers, full, passive", lite=False),
-    _start("peer-offers, full, active", lite=False, passive=False),
-    _start("we-offer, peer active", peer_offers=False, setup="active", fast=True),
+    _start(name="peer-offers, lite, passive", core=True),
+    _start(name="peer-offers, lite, active", passive=False),
+    _start(name="peer-offers, full, passive", lite=False),
+    _start(name="peer-offers, full, active", lite=False, passive=False),
+    _start(name="we-offer, peer active", peer_offers=False, setup="active", core=True),
     _start(
-        "we-offer, peer passive",
+        name="we-offer, peer passive",
         peer_offers=False,
         setup="passive",
         needs=(_C.SETUP_PASSIVE,),
     ),
-    _start("PQ on", wants=Wants(pq=True), needs=(_C.DTLS13, _C.PQ), used=(Used.HYBRID,)),
+    _start(name="PQ on", wants=Wants(pq=True), needs=(_C.DTLS13, _C.PQ), used=(Used.HYBRID,)),
     _start(
-        "PQ off",
+        name="PQ off",
         wants=Wants(pq=False),
         ours=WarpOptions(groups=_CLASSICAL),
         used=(Used.CLASSICAL,),
     ),
-    _start("DTLS 1.3", needs=(_C.DTLS13,), used=(Used.DTLS13,)),
+    _start(name="DTLS 1.3", needs=(_C.DTLS13,), used=(Used.DTLS13,)),
     _start(
-        "DTLS 1.2 only, peer-offers",
+        name="DTLS 1.2 only, peer-offers",
         ours=WarpOptions(versions=_DTLS12),
         needs=(_C.DTLS12,),
         used=(Used.DTLS12,),
     ),
     _start(
-        "DTLS 1.2 only, we-offer",
+        name="DTLS 1.2 only, we-offer",
         peer_offers=False,
         ours=WarpOptions(versions=_DTLS12),
         needs=(_C.DTLS12,),
@@ -64,40 +63,36 @@ STARTS = (
 )
 
 
-def _measured(name: str, **more: object) -> Scenario:
-    return _start(name, **({"group": "WARP", "rtt_s": MEASURED_RTT_S, "tries": 2} | more))
-
+_measured = partial(Scenario, group="WARP", play="start", rtt_s=MEASURED_RTT_S, tries=2)
 
 PLAIN_PEER = "plain, peer-offers"
 PLAIN_US = "plain, we-offer"
 
 WARP = (
+    _measured(name=PLAIN_PEER, ours=_PLAIN, needs=(_C.DTLS12,), used=(Used.NO_SPED, Used.NO_SNAP)),
     _measured(
-        PLAIN_PEER, ours=_PLAIN, needs=(_C.DTLS12,), used=(Used.NO_SPED, Used.NO_SNAP), fast=True
-    ),
-    _measured(
-        PLAIN_US,
+        name=PLAIN_US,
         peer_offers=False,
         ours=_PLAIN,
         needs=(_C.DTLS12,),
         used=(Used.NO_SPED, Used.NO_SNAP),
     ),
     _measured(
-        "only DTLS 1.3",
+        name="only DTLS 1.3",
         ours=_ONLY_DTLS13,
         wants=_TO_ALL,
         needs=(_C.DTLS13,),
         used=(Used.DTLS13, Used.NO_SPED, Used.NO_SNAP),
     ),
     _measured(
-        "only SPED",
+        name="only SPED",
         ours=_ONLY_SPED,
         wants=Wants(sped=True, pq=False),
         needs=(_C.SPED,),
         used=(Used.SPED, Used.NO_SNAP),
     ),
     _measured(
-        "only SNAP",
+        name="only SNAP",
         ours=_ONLY_SNAP,
         wants=Wants(snap=True, pq=False),
         needs=(_C.SNAP,),
@@ -105,7 +100,7 @@ WARP = (
         not_above=PLAIN_PEER,
     ),
     _measured(
-        "DTLS 1.3 and SNAP",
+        name="DTLS 1.3 and SNAP",
         ours=_ONLY_SNAP,
         wants=Wants(snap=True, pq=False),
         needs=(_C.DTLS13, _C.SNAP),
@@ -113,16 +108,16 @@ WARP = (
         not_above=PLAIN_PEER,
     ),
     _measured(
-        "all of WARP, peer-offers",
+        name="all of WARP, peer-offers",
         ours=_WARP,
         wants=_TO_ALL,
         needs=(_C.DTLS13, _C.SPED, _C.SNAP),
         used=(Used.DTLS13, Used.SPED, Used.SNAP),
         as_reference=True,
-        fast=True,
+        core=True,
     ),
     _measured(
-        "all of WARP, we-offer",
+        name="all of WARP, we-offer",
         peer_offers=False,
         setup="active",
         ours=_WARP,
@@ -132,14 +127,14 @@ WARP = (
         as_reference=True,
     ),
     _measured(
-        "WARP offered to a plain peer, peer-offers",
+        name="WARP offered to a plain peer, peer-offers",
         wants=Wants(pq=False),
         used=(Used.NO_SPED, Used.NO_SNAP),
         not_above=PLAIN_PEER,
-        fast=True,
+        core=True,
     ),
     _measured(
-        "WARP offered to a plain peer, we-offer",
+        name="WARP offered to a plain peer, we-offer",
         peer_offers=False,
         wants=Wants(pq=False),
         used=(Used.NO_SPED, Used.NO_SNAP),
@@ -154,7 +149,7 @@ AUDIO = (
         play="speech",
         audio=True,
         needs=(_C.AUDIO,),
-        fast=True,
+        core=True,
     ),
     Scenario(
         name="speech both ways, we-offer",
@@ -167,49 +162,55 @@ AUDIO = (
 )
 
 
-def _channel(name: str, play: str, **more: object) -> Scenario:
-    values: dict[str, object] = {"group": "channels"} | more
-    return Scenario(name=name, play=play, **values)  # type: ignore[arg-type]
-
+_channel = partial(Scenario, group="channels")
 
 CHANNELS = (
-    _channel("DCEP channel from us", "dcep_ours", fast=True),
-    _channel("DCEP channel from the peer", "dcep_theirs", fast=True),
-    _channel("empty messages each way", "empty", needs=(_C.EMPTY,)),
-    _channel("1 MB message each way", "megabyte"),
-    _channel("largest message that both take", "largest"),
-    _channel("10,000 small messages each way", "flood", count=10_000, limit_s=180),
-    _channel("unordered channel", "unordered", needs=(_C.UNORDERED,), count=200),
-    _channel("lossy channel, 10 % loss", "lossy", needs=(_C.LOSSY,), loss=0.1, count=300),
-    _channel("channel closed by us", "close_channel_ours", needs=(_C.TELLS_CHANNEL_CLOSE,)),
-    _channel("channel closed by the peer", "close_channel_theirs"),
+    _channel(name="DCEP channel from us", play="dcep_ours", core=True),
+    _channel(name="DCEP channel from the peer", play="dcep_theirs", core=True),
+    _channel(name="empty messages each way", play="empty", needs=(_C.EMPTY,)),
+    _channel(name="1 MB message each way", play="megabyte"),
+    _channel(name="largest message that both take", play="largest"),
+    _channel(name="10,000 small messages each way", play="flood", count=10_000, limit_s=180),
+    _channel(name="unordered channel", play="unordered", needs=(_C.UNORDERED,), count=200),
+    _channel(name="lossy channel, 10 % loss", play="lossy", needs=(_C.LOSSY,), loss=0.1, count=300),
+    _channel(
+        name="channel closed by us", play="close_channel_ours", needs=(_C.TELLS_CHANNEL_CLOSE,)
+    ),
+    _channel(name="channel closed by the peer", play="close_channel_theirs"),
 )
 
 
-def _change(name: str, play: str, **more: object) -> Scenario:
-    values: dict[str, object] = {"group": "changes"} | more
-    return Scenario(name=name, play=play, **values)  # type: ignore[arg-type]
-
+_change = partial(Scenario, group="changes")
 
 CHANGES = (
     _change(
-        "ICE restart by the peer, lite",
-        "restart_theirs",
+        name="ICE restart by the peer, lite",
+        play="restart_theirs",
         needs=(_C.RESTART, _C.RESTART_TO_LITE),
-        fast=True,
+        core=True,
     ),
-    _change("ICE restart by the peer, full", "restart_theirs", needs=(_C.RESTART,), lite=False),
-    _change("ICE restart by us", "restart_ours", peer_offers=False, needs=(_C.RESTARTED,)),
-    _change("offer again, from the peer", "reoffer_theirs", needs=(_C.REOFFER,), fast=True),
-    _change("offer again, from us", "reoffer_ours", peer_offers=False, needs=(_C.REANSWER,)),
     _change(
-        "audio added by the peer",
-        "late_audio",
+        name="ICE restart by the peer, full", play="restart_theirs", needs=(_C.RESTART,), lite=False
+    ),
+    _change(
+        name="ICE restart by us", play="restart_ours", peer_offers=False, needs=(_C.RESTARTED,)
+    ),
+    _change(
+        name="offer again, from the peer", play="reoffer_theirs", needs=(_C.REOFFER,), core=True
+    ),
+    _change(
+        name="offer again, from us", play="reoffer_ours", peer_offers=False, needs=(_C.REANSWER,)
+    ),
+    _change(
+        name="audio added by the peer",
+        play="late_audio",
         needs=(_C.AUDIO, _C.REOFFER, _C.LATE_AUDIO),
     ),
-    _change("the peer's address changes, lite", "peer_moves", limit_s=90),
-    _change("the peer's address changes, full", "peer_moves", lite=False, limit_s=90),
-    _change("our address changes", "we_move", peer_offers=False, needs=(_C.MOVES,), limit_s=90),
+    _change(name="the peer's address changes, lite", play="peer_moves", limit_s=90),
+    _change(name="the peer's address changes, full", play="peer_moves", lite=False, limit_s=90),
+    _change(
+        name="our address changes", play="we_move", peer_offers=False, needs=(_C.MOVES,), limit_s=90
+    ),
 )
 
 NETWORK = (
@@ -241,9 +242,9 @@ NETWORK = (
 )
 
 ENDING = (
-    Scenario(name="we close", group="ending", play="we_close", needs=(_C.HEARS_END,), fast=True),
+    Scenario(name="we close", group="ending", play="we_close", needs=(_C.HEARS_END,), core=True),
     Scenario(
-        name="the peer closes", group="ending", play="peer_closes", needs=(_C.TELLS_END,), fast=True
+        name="the peer closes", group="ending", play="peer_closes", needs=(_C.TELLS_END,), core=True
     ),
 )
 

@@ -20,6 +20,8 @@ class Peer {
       bindAddress: "127.0.0.1",
       maxMessageSize: LARGEST,
       disableAutoNegotiation: true,
+      // else a call that begins without audio can't get any
+      forceMediaTransport: true,
     });
     this.pc.onStateChange((state) => this.mark(`connection:${state}`));
     this.pc.onDataChannel((channel) => {

@@ -45,7 +45,6 @@ class Capability(enum.StrEnum):
     """What a scenario may need of a peer."""
 
     AUDIO = "audio"
-    NEGOTIATED = "negotiated channels"
     UNORDERED = "unordered channels"
     LOSSY = "channels that give messages up"
     SETUP_PASSIVE = "answering as the DTLS server"
