@@ -31,6 +31,7 @@ from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
 from warp_tools.keys import load_keyring
+from warp_tools.signalling import check_token
 from warp_tools.web import (
     Tls,
     listen_for_interruption,
@@ -67,6 +68,7 @@ class ServeConfig:
     """The key file of the cell; without one the keys end with the process."""
 
     def __post_init__(self) -> None:
+        check_token(self.token)
         if self.http3 and self.tls is None:
             raise ToolFailure("--http3 needs --tls-cert and --tls-key")
         if self.keys is not None and not self.instant:

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import re
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -43,8 +44,15 @@ class HttpCall:
             await asyncio.to_thread(_delete, self.location, self.token)
 
 
+def check_token(token: str) -> None:
+    """Raise ToolFailure, one line without the token, when no header can carry it (RFC 6750)."""
+    if token and re.fullmatch("[!-~](?:[ -~]*[!-~])?", token) is None:
+        raise ToolFailure("a token is ASCII, without blanks or line ends around it (from a file?)")
+
+
 async def open_call(url: str, offer: str, *, token: str = "") -> HttpCall:
     """Take an offer to a server. Raises ToolFailure, one line."""
+    check_token(token)
     return await asyncio.to_thread(_post, url, offer, token)
 
 

@@ -16,7 +16,7 @@ from tests.unit.sdp.build import local
 from tests.unit.tools.web_server import echo_site
 from warp.sdp import create_offer
 from warp_tools.failure import ToolFailure
-from warp_tools.serve import bearer
+from warp_tools.serve import ServeConfig, bearer
 from warp_tools.signalling import MAX_ANSWER_BYTES, HttpCall, open_call
 
 OFFER = str(create_offer(local()))
@@ -204,6 +204,15 @@ def test_a_token_is_given_in_a_header(given: str, passes: bool) -> None:
     assert authorize is not None
     scope = {"type": "http", "headers": [(b"authorization", given.encode("latin-1"))]}
     assert authorize(HTTPConnection(scope)) is passes
+
+
+@pytest.mark.parametrize("token", ["secret\n", " secret", "s\u00e9cret", "secret\x7f"])
+def test_a_token_that_no_header_can_carry_is_not_shown(token: str) -> None:
+    with pytest.raises(ToolFailure, match="a token is ASCII") as caught:
+        asyncio.run(open_call("http://127.0.0.1:9", OFFER, token=token))
+    with pytest.raises(ToolFailure, match="a token is ASCII"):
+        ServeConfig(token=token)
+    assert token.strip() not in str(caught.value)
 
 
 def test_without_a_token_nobody_is_asked() -> None:
