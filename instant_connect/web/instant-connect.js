@@ -66,10 +66,7 @@ export class InstantConnect {
 
   /** Get ready ahead of the click. Resolves to whether the next call can be instant. */
   async prepare() {
-    // a browser that cannot explore itself will say why when it is to call
-    const exploring = this.#ability ?? explore().catch(() => null);
     await this.refresh();
-    this.#ability = await exploring;
     return !this.problem;
   }
 
@@ -98,12 +95,14 @@ export class InstantConnect {
     try {
       return await call.start(this.#ability, terms, tickets?.pop(), refuse);
     } finally {
-      if (this.#ability) this.#look(0);
+      this.#look(0);
     }
   }
 
   async #fetch() {
     if (!this.#options.bundleUrl) return;
+    // what was found without a network need not hold with one
+    const exploring = this.#ability?.udp ? this.#ability : explore().catch(() => null);
     let wait = Math.min(RETRY_MOST_MS, RETRY_MS * 2 ** this.#failures);
     try {
       const asked = [performance.now(), Date.now()];
@@ -118,12 +117,13 @@ export class InstantConnect {
       // a server that has none, or none for us, is not asked again by itself
       if (isFinal(error)) wait = Infinity;
     }
-    if (!this.#life.signal.aborted) this.#look(wait);
+    this.#ability = await exploring;
+    this.#look(wait);
   }
 
   /** Refresh as soon as it is time and somebody looks: a page in the background needs no tickets. */
   #look(wait) {
-    if (!this.#options.bundleUrl) return;
+    if (!this.#options.bundleUrl || this.#life.signal.aborted) return;
     const now = performance.now();
     if (wait !== undefined) this.#due = now + wait;
     clearTimeout(this.#timer);

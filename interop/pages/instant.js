@@ -3,10 +3,16 @@ import { InstantConnect, writeAttempt } from "/instant-connect.js";
 
 // what is opened is kept, so that it can be seen to be closed
 const opened = [];
+let blind = false;
 globalThis.RTCPeerConnection = class extends RTCPeerConnection {
   constructor(...given) {
     super(...given);
     opened.push(this);
+  }
+
+  set onicecandidate(heard) {
+    if (blind) heard({ candidate: null });
+    else super.onicecandidate = heard;
   }
 };
 
@@ -23,6 +29,16 @@ export async function prepare(options) {
   connect = new InstantConnect(options);
   if (options.bundleUrl) await connect.prepare();
   return connect.problem;
+}
+
+// Get ready where there is no network yet; returns why the next call is not instant, then and later.
+export async function prepareBlind(options) {
+  blind = true;
+  const before = await prepare(options);
+  blind = false;
+  dispatchEvent(new Event("online"));
+  for (let tries = 0; connect.problem && tries < 100; tries += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+  return [before, connect.problem];
 }
 
 // The click: returns when everything was reached, in ms after it, once the call is connected.
@@ -141,5 +157,5 @@ export async function watchTickets(bundle, lives) {
 }
 
 globalThis.interop = {
-  prepare, start, fail, refuse, startMany, giveUp, look, restart, end, open, attempt, watchTickets,
+  prepare, prepareBlind, start, fail, refuse, startMany, giveUp, look, restart, end, open, attempt, watchTickets,
 };

@@ -267,6 +267,20 @@ def test_who_needs_a_relay_is_signalled(attach: Attach, rtc: dict[str, Any], pro
     run(test())
 
 
+def test_without_udp_a_call_is_signalled_until_there_is_a_network(attach: Attach) -> None:
+    async def test() -> None:
+        async with instant_site() as site, attach() as browser:
+            page = await browser.open(site.page)
+            found = await page.call("prepareBlind", OPTIONS)
+            assert found == ["this browser sends nothing over UDP", ""]
+            await page.call("start")
+            await path_becomes(page, "attached")
+            await page.call("end")
+            await nothing_is_left(site, page)
+
+    run(test())
+
+
 @pytest.mark.parametrize(
     ("lives", "seen"),
     [
