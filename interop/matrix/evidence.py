@@ -25,12 +25,12 @@ _UDP = 17
 
 def write_pcap(path: Path, rungs: Iterable[Rung]) -> None:
     """Write datagrams as a capture file."""
-    wall = time.time() - time.monotonic()
+    wall_ns = time.time_ns() - time.monotonic_ns()
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", _MAGIC, 2, 4, 0, 0, 0xFFFF, _LINKTYPE_RAW))
         for rung in rungs:
             packet = _packet(rung.data, *((OURS, THEIRS) if rung.ours else (THEIRS, OURS)))
-            seconds, rest = divmod(int((rung.time + wall) * 1e9), 1_000_000_000)
+            seconds, rest = divmod(round(rung.time * 1e9) + wall_ns, 1_000_000_000)
             file.write(struct.pack("<IIII", seconds, rest, len(packet), len(packet)) + packet)
 
 

@@ -40,7 +40,9 @@ from interop.peers.sound import heard_payloads, payloads_as_text, spoken
 ROOT = Path(__file__).parents[2]
 _LINE_LIMIT = 64 << 20
 _START_S = 40.0
-_END_S = 3.0
+_END_S = 2.0
+_LAST_WORDS_S = 0.5
+_POLL_S = 0.05
 _LOG_LINES = 60
 
 
@@ -53,10 +55,9 @@ class LineProcess:
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._peers: dict[int, LinePeer] = {}
         self._log: deque[str] = deque(maxlen=_LOG_LINES)
-        self._readers = [
-            asyncio.ensure_future(self._read()),
-            asyncio.ensure_future(self._read_log()),
-        ]
+        self._reader = asyncio.ensure_future(self._read())
+        self._log_reader = asyncio.ensure_future(self._read_log())
+        self._watcher = asyncio.ensure_future(self._watch())
         self.opus = opus
         """Whether the program deals in Opus payloads; else in samples."""
         self.folder = folder
@@ -99,13 +100,19 @@ class LineProcess:
             self._process.stdin.close()
         try:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._process.wait(), _END_S)
+                await asyncio.wait_for(self._exit(), _END_S)
         finally:
             # its group, whose number is its own: nothing that it has started stays
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
             await self._process.wait()
-            await asyncio.gather(*self._readers, return_exceptions=True)
+            tasks = (self._reader, self._log_reader, self._watcher)
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _exit(self) -> None:
+        """Wait until it has ended; the process's own `wait` may wait for its pipes as well."""
+        while self._process.returncode is None:
+            await asyncio.sleep(_POLL_S)
 
     def log(self) -> str:
         """Return the end of what it has printed."""
@@ -160,7 +167,11 @@ class LineProcess:
                 self._log.append(line.decode(errors="replace").rstrip())
                 continue
             self._receive(message)
-        await self._process.wait()
+
+    async def _watch(self) -> None:
+        """Fail whoever waits for a process that has ended; its children may hold its output."""
+        await self._exit()
+        await asyncio.wait([self._reader, self._log_reader], timeout=_LAST_WORDS_S)
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(self._gone("a command"))
@@ -336,5 +347,5 @@ class LinePeer:
     async def release(self) -> None:
         """Close it if that has not been done, and forget it."""
         with contextlib.suppress(PeerError):
-            await self._ask("close")
+            await self._ask("close", timeout_s=_END_S)
         self._process.forget(self._number)

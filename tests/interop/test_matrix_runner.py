@@ -1,0 +1,236 @@
+"""The matrix goes on whatever a peer does: absent, unable, refusing, crashing, hanging."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from interop.matrix import Cell, Matrix, Result
+from interop.matrix.__main__ import chosen, main, status
+from interop.matrix.evidence import write_pcap
+from interop.matrix.report import BEGIN, END, as_json, put_into, summary, table
+from interop.matrix.scenarios import BY_NAME, SCENARIOS
+from interop.peers import KINDS, OURS, Capability, Lack, PeerAbsent, Wants
+from interop.peers.lines import LineProcess
+from interop.wire import Rung
+from tests.interop.loops import open_files, other_tasks_end
+from warp_tools.capture.reader import open_capture
+
+START = BY_NAME["peer-offers, lite, passive"]
+PROGRAM = """
+import json, os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+open(sys.argv[2], "w").write(str(child.pid))
+for line in sys.stdin:
+    command = json.loads(line)
+    if command["cmd"] == "offer":
+        {"crash": lambda: os._exit(3), "hang": lambda: time.sleep(600)}.get(sys.argv[1], int)()
+    answer = {"re": command["id"], "value": "v=0"}
+    if command["cmd"] == "offer" and sys.argv[1] == "refuse":
+        answer = {"re": command["id"], "error": "no offers today"}
+    print(json.dumps(answer), flush=True)
+"""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A peer that does as it likes."""
+
+    how: str
+    folder: Path
+    name: str = "broken"
+    title: str = "Broken"
+    plays_out: bool = False
+    lacks: dict[Capability, Lack] = field(default_factory=dict)
+
+    def version(self) -> str:
+        if self.how == "absent":
+            raise PeerAbsent("broken is not installed: mend it")
+        return "broken 0"
+
+    def key(self, wants: Wants) -> object:
+        return None
+
+    def run(self, wants: Wants) -> AbstractAsyncContextManager[LineProcess]:
+        program = self.folder / "program.py"
+        program.write_text(PROGRAM)
+        command = [sys.executable, str(program), self.how, str(self.folder / "child")]
+        return LineProcess.run(command, opus=True)
+
+
+def play(kind: Broken, out: Path, **changes: object) -> Cell:
+    """Play one scenario with a broken peer, and then a good one with ours."""
+
+    async def both() -> Cell:
+        async with Matrix(out) as matrix:
+            cell = await matrix.cell(kind, replace(START, **changes))
+            after = await matrix.cell(OURS, START)
+        await other_tasks_end()
+        assert after.result is Result.PASS, after.why
+        return cell
+
+    before = open_files()
+    cell = asyncio.run(both())
+    assert open_files() == before
+    return cell
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process exists and is not a zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("how", "why"),
+    [
+        ("crash", "the process has ended"),
+        ("refuse", "no offers today"),
+        ("hang", "not done within 2 s"),
+    ],
+)
+def test_a_peer_that_fails_says_so_and_leaves_nothing(how: str, why: str, tmp_path: Path) -> None:
+    cell = play(Broken(how, tmp_path), tmp_path / "out", limit_s=2.0)
+    assert cell.result is Result.FAIL
+    assert len(cell.attempts) == 2, "it was repeated once"
+    assert why in cell.why
+    assert "the first try failed" in cell.why
+    for attempt in cell.attempts:
+        assert why in (Path(attempt.evidence) / "why.txt").read_text()
+    child = int((tmp_path / "child").read_text())
+    end = time.monotonic() + 5
+    while is_alive(child) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not is_alive(child)
+
+
+@pytest.mark.slow
+def test_a_peer_that_is_absent_says_how_to_get_it(tmp_path: Path) -> None:
+    cell = play(Broken("absent", tmp_path), tmp_path / "out")
+    assert (cell.result, cell.why) == (Result.ABSENT, "broken is not installed: mend it")
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_peer_cannot_do_is_not_tried(tmp_path: Path) -> None:
+    lacks = {Capability.SNAP: Lack("it has none", "its manual, page 7")}
+    kind = Broken("crash", tmp_path, lacks=lacks)
+
+    async def test() -> Cell:
+        async with Matrix(tmp_path / "out") as matrix:
+            return await matrix.cell(kind, BY_NAME["only SNAP"])
+
+    cell = asyncio.run(test())
+    assert (cell.result, cell.why) == (Result.CANNOT, "it has none (its manual, page 7)")
+    assert not (tmp_path / "child").exists()
+
+
+@pytest.mark.slow
+def test_the_command_writes_both_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"# Before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
+    out = tmp_path / "out"
+    arguments = ["--peer", "ours", "--scenario", START.name, "--repeat", "2", "--json"]
+    assert main([*arguments, "--out", str(out), "--markdown", str(readme)]) == 0
+    [first, second] = json.loads(capsys.readouterr().out)["cells"]
+    assert (first["run"], second["run"]) == (1, 2)
+    assert {"peer", "version", "scenario", "result", "rtt", "ms", "why"} <= first.keys()
+    assert first["result"] == "pass"
+    assert first["ms"] == pytest.approx(first["rtt"] * 40, abs=0.5)
+    assert json.loads((out / "matrix.json").read_text())["cells"] == [first, second]
+    assert sorted(path.name for path in out.iterdir()) == ["matrix.json", "matrix.md"]
+    text = readme.read_text()
+    assert text.startswith("# Before\n\n" + BEGIN)
+    assert text.endswith(END + "\n\nafter\n")
+    assert "old" not in text
+    assert KINDS["ours"].title in text
+
+
+def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "README.md"
+    path.write_text("nothing")
+    with pytest.raises(ValueError, match="interop matrix: begin"):
+        put_into(path, "new")
+    assert path.read_text() == "nothing"
+
+
+def test_scenarios_are_chosen_by_parts_of_their_names() -> None:
+    assert chosen(["200 starts"], fast=True) == []
+    assert [one.name for one in chosen(["200 starts"], fast=False)] == ["200 starts at 10 % loss"]
+    assert len(chosen(None, fast=True)) == len(SCENARIOS) - 2
+    with pytest.raises(SystemExit):
+        main(["--scenario", "no such thing"])
+
+
+def test_names_are_unique_and_plays_exist() -> None:
+    from interop.matrix.runner import play_of
+
+    assert len(BY_NAME) == len(SCENARIOS)
+    for scenario in SCENARIOS:
+        assert play_of(scenario).__doc__
+        assert scenario.not_above is None or scenario.not_above in BY_NAME
+
+
+@pytest.mark.slow
+def test_reports_of_every_result(tmp_path: Path) -> None:
+    good = asyncio.run(_one(OURS))
+    bad = replace(good, scenario="1 MB message each way", attempts=(_failed("too | slow"),) * 2)
+    text, short = table([good, bad]), summary([good, bad])
+    assert "| ✓ " in text
+    assert "✗ [1]" in text
+    assert "1. too | slow; the first try failed: too | slow" in text
+    assert "- ✗ warp-rtc, 1 MB message each way" in short
+    assert status([good]) == 0
+    assert status([good, bad]) == 1
+    assert json.dumps(as_json([good, bad]))
+
+
+async def _one(kind: object) -> Cell:
+    async with Matrix() as matrix:
+        return await matrix.cell(kind, START)  # type: ignore[arg-type]
+
+
+def _failed(why: str) -> object:
+    from interop.matrix.cell import Attempt
+
+    return Attempt(result=Result.FAIL, why=why)
+
+
+def test_a_capture_can_be_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "call.pcap"
+    write_pcap(path, [Rung(1.5, True, b"\x16\xfe\xfd" + bytes(40)), Rung(1.75, False, bytes(5))])
+    with open_capture(path) as reader:
+        first, second = reader
+    assert first.source == second.destination == ("192.0.2.1", 10_001)
+    assert first.destination == second.source == ("192.0.2.2", 10_002)
+    assert (first.payload[:3], len(second.payload)) == (b"\x16\xfe\xfd", 5)
+    assert second.time_ns - first.time_ns == 250_000_000
+
+
+def test_the_programs_answer_who_they_are() -> None:
+    """A program that can't start says why, to whoever runs it by hand as well."""
+    done = subprocess.run(
+        [sys.executable, "-m", "interop.peers.programs.ours"],
+        input='{"id": 1, "cmd": "hello"}\n{"id": 2, "cmd": "offer", "pc": 9}\n',
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        check=False,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[0] == {"re": 1, "value": {"version": "ours"}}
+    assert [line["re"] for line in lines] in ([1], [1, 2])
