@@ -17,7 +17,7 @@ from warp_tools.capture.events import Event
 from warp_tools.capture.start import Start, is_ack
 
 if TYPE_CHECKING:
-    from warp_tools.capture.opened import Opened
+    from warp_tools.capture.opened import Opened, OpenedPacket
 
 COOKIE_ACK: Final = 16
 SACK: Final = 28
@@ -26,6 +26,10 @@ OPEN: Final = 40
 COOKIE_HEADER: Final = 4
 """Of the parameter that an INIT ACK has and an INIT has not."""
 _LOOKED_AT: Final = 24
+_HANDSHAKE: Final = frozenset(
+    (ChunkType.INIT, ChunkType.INIT_ACK, ChunkType.COOKIE_ECHO, ChunkType.COOKIE_ACK)
+)
+_SETTLED: Final = frozenset((ChunkType.DATA, ChunkType.I_DATA, ChunkType.SACK, ChunkType.HEARTBEAT))
 
 
 class Packet(NamedTuple):
@@ -46,6 +50,8 @@ class Channel(NamedTuple):
     """"negotiated" or None; with keys also "dcep" and "both"."""
     dcep_reason: str
     cookie_acks: tuple[Event | None, Event | None]
+    hidden: bool = False
+    """Whether another COOKIE ACK stands in a longer packet, it is not known in which."""
 
     def first(self, side: int) -> Event | None:
         """Return a side's first SCTP packet."""
@@ -75,7 +81,8 @@ def look(start: Start, opened: Opened | None = None) -> Channel:
             mine = (p.event for p in packets if p.side == side and p.size == COOKIE_ACK)
             acks[side] = next(mine, None)
     dcep, why = _dcep(packets, snap, start)
-    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
+    hidden = _hides(packets, acks)
+    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]), hidden)
 
 
 def _known(start: Start, opened: Opened) -> Channel | None:
@@ -91,26 +98,42 @@ def _known(start: Start, opened: Opened) -> Channel | None:
         return None
     packets: list[Packet] = []
     acks: list[Event | None] = [None, None]
-    first_init: int | None = None
     for found in inside.packets:
         event = events.get(found.number)
         if event is None:
             continue
         packets.append(Packet(event, event.side, found.size))
-        if ChunkType.INIT in found.chunks and first_init is None:
-            first_init = found.number
         if ChunkType.COOKIE_ACK in found.chunks:
             acks[event.side] = acks[event.side] or event
     if not packets or start.missing:
         return None
-    snap, reason = first_init is None, f"#{first_init} is an INIT"
-    if snap:
-        reason = "the first SCTP packets hold data, and no INIT was sent"
+    snap, reason = _known_snap(inside.packets)
     kinds = {(True, True): "both", (True, False): "dcep", (False, True): "negotiated"}
     dcep = kinds.get((bool(inside.opens), bool(inside.negotiated)))
     why = f"{inside.opens} channels were announced by DCEP, {inside.negotiated} messages came on "
     why += "channels that were not"
     return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
+
+
+def _known_snap(packets: list[OpenedPacket]) -> tuple[bool | None, str]:
+    for packet in packets:
+        if _HANDSHAKE.intersection(packet.chunks):
+            return False, f"#{packet.number} holds {packet}"
+    if any(_SETTLED.intersection(packet.chunks) for packet in packets):
+        return True, "the first SCTP packets hold data, and no INIT was sent"
+    return None, "no SCTP packet shows whether there was a handshake"
+
+
+def _hides(packets: list[Packet], acks: list[Event | None]) -> bool:
+    """Both sides asked, and one COOKIE ACK is alone: the other one goes with data.
+
+    Who has only answered has sent an INIT ACK before, and nothing else.
+    """
+    if (acks[0] is None) == (acks[1] is None):
+        return False
+    side = 0 if acks[0] is not None else 1
+    own = [packet.event for packet in packets if packet.side == side]
+    return own.index(acks[side]) > 1 if acks[side] in own else False
 
 
 def _packets(start: Start) -> list[Packet] | None:
@@ -168,7 +191,7 @@ def _dcep(packets: list[Packet], snap: bool | None, start: Start) -> tuple[str |
         return None, "whether a message was lost before the first that was captured is not known"
     return "negotiated", (
         f"the first message (#{data[0].event.number}) is too short for a DCEP OPEN: "
-        "its channel was agreed on in advance"
+        "its channel was agreed on in advance, whatever others there are"
     )
 
 

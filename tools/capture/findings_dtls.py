@@ -14,7 +14,7 @@ from warp_tools.capture import names
 from warp_tools.capture.events import Event
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.finding import Finding, Weight, several
-from warp_tools.capture.start import OVERHEAD13
+from warp_tools.capture.start import is_alert
 
 PROMPT_MS: Final = 30.0
 """An answer that comes this soon after what it answers (and the round trip) is prompt."""
@@ -349,13 +349,22 @@ def _answered(facts: Facts) -> bool:
 def _is_finished(facts: Facts) -> bool:
     start = facts.start
     if facts.stage("dtls_client") is not None:
-        return True
+        return not _is_refused(facts)
     shake, client = facts.session.handshake, start.client
     if client is None or (start.client_flight and any(map(shake.sealed, (0, 1)))):
         return True
     # its flight was not captured, but what can only follow it was
     said = [sealed for sealed in shake.sealed(client) if sealed.content_type in (None, DATA)]
     return bool(said or facts.session.sources.packets[client])
+
+
+def _is_refused(facts: Facts) -> bool:
+    """Tell whether the server has answered the client's flight with an alert and nothing else."""
+    start, shake = facts.start, facts.session.handshake
+    if start.is_12 is not False or start.server is None or not start.client_flight:
+        return False
+    said = shake.sealed(start.server)
+    return bool(said) and all(map(is_alert, said)) and not facts.session.sources.first[start.server]
 
 
 def _unfinished(facts: Facts) -> Finding:
@@ -368,7 +377,7 @@ def _unfinished(facts: Facts) -> Finding:
         record.event
         for side in (0, 1)
         for record in [*shake.flight(side), *shake.sealed(side)]
-        if start.is_12 is False and record.size - OVERHEAD13 == 2
+        if start.is_12 is False and is_alert(record)
     ]
     if alerts:
         last = alerts[-1]

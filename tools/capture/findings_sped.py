@@ -126,6 +126,7 @@ def _warp(facts: Facts) -> Iterator[Finding]:
     if hello is None or server is None or first is None or not facts.channel.snap:
         return
     whole = hello.parts == 1 and hello.whole.embedded and facts.trips.hello in (0.0, 0.5)
+    whole = whole and not facts.start.retries
     if whole and facts.session.handshake.carried_flight:
         yield Finding(
             id="warp",

@@ -159,7 +159,7 @@ def _after(
         packet = channel.first(side)
         if packet is not None:
             yield clock.sent(f"sctp_first_{letters[side]}", packet, None)
-    for side in (0, 1):
+    for side in () if channel.hidden else (0, 1):
         sent, got = channel.cookie_acks[side], channel.cookie_acks[1 - side]
         ways = [clock.sent("", sent, None)] if sent is not None else []
         ways += [clock.arrived("", got, None)] if got is not None else []

@@ -155,7 +155,8 @@ class Start:
             flight = said + [sealed.event for sealed in shake.flight(self.client)]
             return _in_order(flight)
         sealed = self.session.handshake.flight(self.client)
-        return _in_order([record.event for record in sealed if not is_ack(record)])
+        flight = [record for record in sealed if not is_ack(record) and not is_alert(record)]
+        return _in_order([record.event for record in flight])
 
     def _server_flight(self) -> list[Event]:
         """The server's flight as it was first sent."""
@@ -236,6 +237,11 @@ def is_ack(record: Sealed) -> bool:
     """Tell whether a protected record of DTLS 1.3 has the size of an ACK (RFC 9147 section 7)."""
     content = record.size - OVERHEAD13
     return content >= 2 and content % _ACK_ENTRY == 2 and 2 < content <= FLIGHT_BYTES
+
+
+def is_alert(record: Sealed) -> bool:
+    """Tell whether a protected record of DTLS 1.3 has the size of an alert (RFC 8446 section 6)."""
+    return record.size - OVERHEAD13 == 2
 
 
 def _in_order(events: list[Event]) -> list[Event]:

@@ -145,7 +145,7 @@ def _sctp(
     start: Start, vantage: Vantage, channel: Channel, trips: Trips
 ) -> tuple[float | None, float | None]:
     """Depths at which each side has its association."""
-    if start.client is None or channel.snap is None:
+    if start.client is None or channel.snap is None or channel.hidden:
         return None, None
     done = [0.0, 0.0]
     for side in (0, 1):

@@ -175,7 +175,7 @@ def _negotiated(told: dict[str, Any]) -> Iterator[Text]:
     snap = {None: "SNAP unknown", True: "SNAP", False: "SCTP by its handshake, no SNAP"}
     dcep = {
         None: "how channels are opened is unknown",
-        "negotiated": "channel agreed on in advance",
+        "negotiated": "first channel agreed on in advance",
         "dcep": "channel announced by DCEP",
         "both": "channels agreed on in advance and announced by DCEP",
     }

@@ -7,7 +7,8 @@ import pytest
 from tests.captures.pcap import UdpPacket, read_pcap
 from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import facts_of
-from warp_tools.capture.channel import Channel
+from warp_tools.capture.channel import Channel, _known_snap
+from warp_tools.capture.opened import OpenedPacket
 
 DEFAULT = "stun/chromium156_default"
 CLIENT_DONE = 9
@@ -67,3 +68,30 @@ def test_who_was_first_and_who_ended_the_handshake() -> None:
     first = [found.first(side).number for side in (0, 1)]
     assert first == [CLIENT_DONE + 1, CLIENT_DONE + 2]
     assert [event.number for event in found.cookie_acks] == [CLIENT_DONE + 8, CLIENT_DONE + 7]
+
+
+def test_a_cookie_ack_that_goes_with_data_leaves_the_end_open() -> None:
+    """Both sides ask; the COOKIE ACK of one stands in a longer packet, which sizes do not show."""
+    sizes = [(0, 44), (1, 52), (1, 140), (0, 72), (0, 100), (1, 40), (1, 172), (0, 16), (1, 28)]
+    found = channel(*sizes)
+    assert (found.snap, found.hidden) == (False, True)
+    assert not channel(*HANDSHAKE).hidden
+    assert not channel((0, 44), (1, 96), (0, 64), (1, 16), (0, 32)).hidden
+
+
+@pytest.mark.parametrize(
+    ("chunks", "snap"),
+    [
+        ([(0,), (3,)], True),
+        ([(64,)], True),
+        ([(6,)], None),  # an ABORT is all there is
+        ([], None),
+        ([(10,), (0,)], False),  # the INIT was not captured
+        ([(11, 0), (3,)], False),
+        ([(6,), (2,)], False),
+    ],
+)
+def test_chunks_in_the_clear(chunks: list[tuple[int, ...]], snap: bool | None) -> None:
+    packets = [OpenedPacket(number, 40, kinds) for number, kinds in enumerate(chunks, 1)]
+    found, reason = _known_snap(packets)
+    assert found is snap and reason

@@ -331,6 +331,32 @@ def test_a_session_among_unrelated_traffic_is_found_whole() -> None:
     assert told["findings"] != [] and told["stages"].keys() == alone["stages"].keys()
 
 
+def test_what_is_sent_twice_and_arrives_twice_was_not_lost() -> None:
+    """The same bytes again, before the first ones have come to the second place."""
+    packets = read_pcap("delay/chromium156_default.pcap")
+    again = []
+    for packet in packets:
+        if packet.payload[:1] == b"\x16":
+            again.append(packet._replace(time=packet.time + 0.02))
+    told = tell(sorted([*packets, *again], key=lambda packet: packet.time))
+    assert "two-places" in ids(told) and "datagram-lost" not in ids(told)
+
+
+@pytest.mark.parametrize(("count", "size"), [(6, 0x499), (4, 45), (2, 45)])
+def test_what_is_taken_apart_under_way_was_not_lost(count: int, size: int) -> None:
+    """A sender hands several datagrams over as one (UDP_SEGMENT): so the first place shows them."""
+    packets = read_pcap("delay/chromium156_default.pcap")
+    number = next(n for n, p in enumerate(packets) if n > 70 and p.payload[0] >= 128)
+    ends, at = packets[number], packets[number].time
+    head = size.to_bytes(2, "big") + bytes(size)
+    segments = [b"\x2f" + n.to_bytes(2, "big") + head for n in range(count)]
+    there = next(p for p in packets[number + 1 :] if p.payload == ends.payload)
+    made = [ends._replace(payload=b"".join(segments), time=at + 1e-5)]
+    made += [there._replace(payload=part, time=there.time + 1e-5) for part in segments]
+    told = tell(sorted([*packets, *made], key=lambda packet: packet.time))
+    assert "two-places" in ids(told) and "datagram-lost" not in ids(told)
+
+
 @pytest.mark.parametrize("name", [DEFAULT, WARP, "delay/chromium156_default"])
 def test_what_was_captured_twice_was_sent_once(name: str) -> None:
     """A mirrored port shows each packet twice, some microseconds apart."""

@@ -20,7 +20,7 @@ from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import captured, facts_of, seen
 from warp.dtls.records import PLAIN_HEADER
 from warp.stun import Attribute, MessageClass, build_message, encode_error_code, parse_message
-from warp_tools.capture.facts import Facts
+from warp_tools.capture.facts import Facts, measure
 from warp_tools.capture.finding import IDS, Finding, Weight
 from warp_tools.capture.findings import findings
 
@@ -348,6 +348,38 @@ def test_a_retransmission_that_crosses_the_answer_is_no_loss() -> None:
     repeat = packets[4]._replace(payload=again, time=packets[4].time + 0.05)
     told = of_packets(sorted([*packets, repeat], key=lambda packet: packet.time))
     assert "dtls-retransmission" in told and "dtls-timer-wait" not in told
+
+
+def alert_behind(name: str, count: int, source: int, epoch: int) -> dict[str, Finding]:
+    """The first packets of a call, and then an alert under protection."""
+    packets = read_pcap(f"{name}.pcap")[:count]
+    sealed = bytes((0x2C | epoch,)) + b"\x12\x34" + (19).to_bytes(2, "big") + bytes(19)
+    last = packets[source - 1]._replace(time=packets[-1].time + 0.01, payload=sealed)
+    return of_packets([*packets, last])
+
+
+def test_a_client_that_refuses_the_flight_is_not_done() -> None:
+    """A certificate that is not that of the description: an alert instead of a flight."""
+    told = alert_behind(DEFAULT, 8, source=5, epoch=2)
+    refused = told["handshake-unfinished"]
+    assert refused.weight is Weight.FAULT and "B sent a record with the size" in refused.text
+    facts = facts_of(pcap(frames(read_pcap(f"{DEFAULT}.pcap")[:8])))
+    assert facts.stage("dtls_client") is None
+
+
+def test_a_start_with_a_retry_is_no_warp() -> None:
+    """The second ClientHello rides in a check as well: there were two."""
+    call = begin(replace(WARP, seed=3))
+    assert call.until_up() and call.works(1.0)
+    facts = facts_of(captured(call.pair, 0.0))
+    assert "warp" in found(facts)
+    facts.session.handshake.retries.append((facts.session.events[1], "group"))
+    assert "warp" not in found(measure(facts.session))
+
+
+def test_a_server_that_refuses_the_client() -> None:
+    told = alert_behind(DEFAULT, 9, source=7, epoch=3)
+    assert "A sent a record with the size of an alert" in told["handshake-unfinished"].text
 
 
 # -- what a capture lacks -------------------------------------------------------------------------
