@@ -132,8 +132,8 @@ def _hides(packets: list[Packet], acks: list[Event | None]) -> bool:
     if (acks[0] is None) == (acks[1] is None):
         return False
     side = 0 if acks[0] is not None else 1
-    own = [packet.event for packet in packets if packet.side == side]
-    return own.index(acks[side]) > 1 if acks[side] in own else False
+    sizes = [packet.size for packet in packets if packet.side == side]
+    return sizes.index(COOKIE_ACK) > 1
 
 
 def _packets(start: Start) -> list[Packet] | None:

@@ -155,8 +155,8 @@ class Start:
             flight = said + [sealed.event for sealed in shake.flight(self.client)]
             return _in_order(flight)
         sealed = self.session.handshake.flight(self.client)
-        flight = [record for record in sealed if not is_ack(record) and not is_alert(record)]
-        return _in_order([record.event for record in flight])
+        messages = [one for one in sealed if not is_ack(one) and not is_alert(one)]
+        return _in_order([one.event for one in messages])
 
     def _server_flight(self) -> list[Event]:
         """The server's flight as it was first sent."""
