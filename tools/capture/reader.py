@@ -172,10 +172,7 @@ class Reader:
         if self.counts["cut"]:
             found.append(f"{self.counts['cut']} datagrams were cut by the capture's snap length")
         if self.backwards:
-            found.append(
-                f"{self.backwards} packets are older than the packet before them: told by time, "
-                "as far as they are near it (reordercap puts the rest in order)"
-            )
+            found.append(f"{self.backwards} packets are older than the packet before them")
         if self._fragments.lost:
             found.append(f"{self._fragments.lost} packets lack some of their IP fragments")
         if self._streams.gaps:

@@ -7,6 +7,7 @@ name what is missing and what would help.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,10 +16,18 @@ from warp.dtls.suites import SUITES12, SUITES13
 from warp.srtp import SrtpProfile
 from warp_tools.capture.reader import Address
 from warp_tools.decrypt.connection import Connection
-from warp_tools.decrypt.keylog import EXPORTER, MASTER
+from warp_tools.decrypt.keylog import (
+    CLIENT_HANDSHAKE,
+    CLIENT_TRAFFIC,
+    EXPORTER,
+    MASTER,
+    SERVER_HANDSHAKE,
+    SERVER_TRAFFIC,
+)
 from warp_tools.decrypt.plain import SIDES
 
 VERSIONS: Final = {DtlsVersion.DTLS12: "1.2", DtlsVersion.DTLS13: "1.3"}
+RECORDS: Final = frozenset({CLIENT_HANDSHAKE, SERVER_HANDSHAKE, CLIENT_TRAFFIC, SERVER_TRAFFIC})
 _SHOWN_RANDOM: Final = 8
 
 
@@ -90,6 +99,11 @@ class Outcome:
         if self.shut_records:
             if handshake.suite is not None and handshake.suite not in suites:
                 found.append(f"cipher suite 0x{handshake.suite:04X} is none that can be opened")
+            elif missing := _missing(labels) if is_13 else []:
+                found.append(
+                    f"the key log has no {' and no '.join(missing)} for client random {name}…: "
+                    f"{self.shut_records} records stay shut"
+                )
             elif not any(side.opened for side in handshake.sides.values()):
                 wanted = "traffic secrets" if is_13 else MASTER
                 found.append(f"the {wanted} in the key log for client random {name}… do not fit")
@@ -136,6 +150,12 @@ class Outcome:
             "sctp_packets": connection.data.packets,
             "messages": connection.said,
         }
+
+
+def _missing(labels: Iterable[str]) -> list[str]:
+    """Return the secrets of DTLS 1.3's records that a key log should hold and does not."""
+    missing = RECORDS - set(labels)
+    return ["traffic secrets"] if missing == RECORDS else sorted(missing)
 
 
 def _address(address: Address | None) -> str | None:

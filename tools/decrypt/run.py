@@ -62,6 +62,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
     packets: Counter[str] = field(default_factory=Counter)
     messages: int = 0
+    cut: int = 0
+    """Datagrams of which the capture kept only the beginning: they cannot be opened."""
 
     @property
     def exit_status(self) -> int:
@@ -69,7 +71,8 @@ class Report:
         verdicts = {outcome.verdict for outcome in self.outcomes} - {Verdict.CLEAR}
         if not verdicts & {Verdict.OPENED, Verdict.PARTLY}:
             return NOTHING_OPENED
-        return ALL_OPENED if verdicts == {Verdict.OPENED} else PARTLY_OPENED
+        whole = verdicts == {Verdict.OPENED} and not self.cut
+        return ALL_OPENED if whole else PARTLY_OPENED
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as plain values."""
@@ -159,6 +162,7 @@ def decrypt(config: DecryptConfig) -> Report:
         run.close_audio()
     report = run.report
     report.outcomes = [Outcome(connection) for connection in run.sessions.connections]
+    report.cut = run.sessions.counts["cut"]
     report.notes += _notes(reader, run.sessions, keylog)
     _check_found(config, report, run.sessions, keylog)
     return report

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.captures.pcap import CAPTURES
+from tests.captures.pcap import CAPTURES, read_pcap
+from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.decrypt.support import CALLS, call, keys, write_pcap
 from tests.unit.tools.decrypt.test_sessions import ACK, COUNTS, OPEN, SAID
 from warp_tools.decrypt import DecryptConfig, Report, Verdict, decrypt
@@ -288,3 +289,27 @@ def test_a_place_that_cannot_be_written(tmp_path: Path, which: str) -> None:
     )
     with pytest.raises(ToolFailure, match="cannot write"):
         decrypt(config)
+
+
+@pytest.mark.parametrize(
+    "label",
+    ["SERVER_HANDSHAKE_TRAFFIC_SECRET", "CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"],
+)
+def test_a_secret_that_the_key_log_lacks_is_named(label: str, tmp_path: Path) -> None:
+    name = "libwebrtc152_warp"
+    log = log_without(recorded(name).with_suffix(".keys"), label, to=tmp_path / "part.keys")
+    report = run(recorded(name), log)
+    assert report.exit_status == 3
+    assert f"the key log has no {label} for client random" in reasons(report)
+    assert "damaged" not in reasons(report)
+
+
+def test_what_the_capture_cut_was_not_opened(tmp_path: Path) -> None:
+    """Everything that is whole opens, and that is not everything."""
+    name = "libwebrtc152_warp"
+    source = recorded(name)
+    cut = tmp_path / "cut.pcap"
+    cut.write_bytes(pcap(frames(read_pcap(f"calls/{name}.pcap")), snap=96))
+    report = run(cut, source.with_suffix(".keys"))
+    assert [outcome.verdict for outcome in report.outcomes] == [Verdict.OPENED]
+    assert report.exit_status == 3
