@@ -12,21 +12,25 @@ import contextlib
 import http.client
 import json
 import re
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from warp_tools.failure import ToolFailure
 
 MAX_ANSWER_BYTES = 65_536
 PATH = "/whip"
 _TIMEOUT_S = 10.0
+_LONGEST_S = 20.0
 _GOODBYE_S = 2.0
 _MAX_SHOWN = 300
 _MAX_REDIRECTS = 3
 _REDIRECTS = (307, 308)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,11 +41,14 @@ class HttpCall:
     location: str
     """Where the session is ended; empty when the server did not say."""
     token: str = field(default="", repr=False)
+    status: str = ""
+    """`Instant-Status`: "attached" when the offer has joined a call that was under way."""
 
     async def hang_up(self) -> None:
         """Tell the server that the call is over; whether it hears that does not matter."""
         if self.location:
-            await asyncio.to_thread(_delete, self.location, self.token)
+            with contextlib.suppress(TimeoutError):
+                await _aside(_delete, self.location, self.token)
 
 
 def check_token(token: str) -> None:
@@ -50,10 +57,49 @@ def check_token(token: str) -> None:
         raise ToolFailure("a token is ASCII, without blanks or line ends around it (from a file?)")
 
 
-async def open_call(url: str, offer: str, *, token: str = "") -> HttpCall:
+async def open_call(
+    url: str, offer: str, *, token: str = "", headers: Mapping[str, str] | None = None
+) -> HttpCall:
     """Take an offer to a server. Raises ToolFailure, one line."""
     check_token(token)
-    return await asyncio.to_thread(_post, url, offer, token)
+    try:
+        return await _aside(_post, url, offer, token, headers or {})
+    except TimeoutError as error:
+        raise ToolFailure(f"no answer from {url}: it does not come to an end") from error
+
+
+async def fetch(url: str, *, token: str = "") -> str | None:
+    """Return the text at an address, or None: refused, redirected, too long, not there."""
+    try:
+        return await _aside(_get, url, token)
+    except TimeoutError:
+        return None
+
+
+async def _aside(work: Callable[..., T], *arguments: object) -> T:
+    """Do what blocks in a thread; `TimeoutError` after `_LONGEST_S`, however slowly it goes on.
+
+    Nobody waits for the thread: a server that sends a byte now and then would hold us up for days.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def tell(error: Exception | None, found: T | None) -> None:
+        if not done.done():
+            done.set_exception(error) if error is not None else done.set_result(cast(T, found))
+
+    def run() -> None:
+        error, found = None, None
+        try:
+            found = work(*arguments)
+        except Exception as failure:
+            error = failure  # raised where it is awaited
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody wants to know
+            loop.call_soon_threadsafe(tell, error, found)
+
+    threading.Thread(target=run, daemon=True).start()
+    async with asyncio.timeout(_LONGEST_S):
+        return await done
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -66,28 +112,46 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 _OPENER = urllib.request.build_opener(_NoRedirect)
 
 
-def _request(url: str, method: str, token: str, body: bytes | None = None) -> Any:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+def _request(
+    url: str,
+    method: str,
+    token: str,
+    body: bytes | None = None,
+    more: Mapping[str, str] | None = None,
+) -> Any:
+    headers = {**(more or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     if body is not None:
         headers["Content-Type"] = "application/sdp"
     return urllib.request.Request(url, body, headers, method=method)
 
 
-def _post(url: str, offer: str, token: str) -> HttpCall:
+def _get(url: str, token: str) -> str | None:
+    try:
+        with _OPENER.open(_request(url, "GET", token), timeout=_TIMEOUT_S) as response:
+            body = response.read(MAX_ANSWER_BYTES + 1)
+        return body.decode() if len(body) <= MAX_ANSWER_BYTES else None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None
+
+
+def _post(url: str, offer: str, token: str, headers: Mapping[str, str]) -> HttpCall:
     target = _endpoint(url)
     for _ in range(_MAX_REDIRECTS + 1):
         try:
             with _OPENER.open(
-                _request(target, "POST", token, offer.encode()), timeout=_TIMEOUT_S
+                _request(target, "POST", token, offer.encode(), headers), timeout=_TIMEOUT_S
             ) as response:
                 answer = response.read(MAX_ANSWER_BYTES).decode()
                 location = _session_url(target, response.headers.get("Location") or "")
-                return HttpCall(answer=answer, location=location, token=token)
+                status = response.headers.get("Instant-Status") or ""
+                return HttpCall(answer=answer, location=location, token=token, status=status)
         except urllib.error.HTTPError as error:
             location = error.headers.get("Location") or ""
             if error.code in _REDIRECTS and location:
                 error.close()
-                target, token = _redirected(target, location, token)
+                target, same = _redirected(target, location)
+                if not same:  # RFC 9110 section 15.4
+                    token, headers = "", {}
                 continue
             reason = _printable(_first_line(error) or str(error.reason))
             raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
@@ -107,12 +171,12 @@ def _endpoint(url: str) -> str:
     return urllib.parse.urlunsplit(parts._replace(path=parts.path.rstrip("/") or PATH))
 
 
-def _redirected(target: str, location: str, token: str) -> tuple[str, str]:
-    """Return where to go on, with the token only if that is the same origin (RFC 9110 15.4)."""
+def _redirected(target: str, location: str) -> tuple[str, bool]:
+    """Return where to go on, and whether that is the same origin: only there secrets go along."""
     following = _endpoint(urllib.parse.urljoin(target, location))
     before, after = urllib.parse.urlsplit(target), urllib.parse.urlsplit(following)
     same = (before.scheme, before.netloc) == (after.scheme, after.netloc)
-    return following, token if same else ""
+    return following, same
 
 
 def _session_url(target: str, location: str) -> str:

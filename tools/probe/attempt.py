@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
 
+from instant_connect.client import InstantCall
 from warp.crypto import Certificate
 from warp.datachannel import ChannelConfig, ChannelOpened
 from warp.entropy import SystemEntropy
@@ -28,6 +29,7 @@ from warp_tools.decrypt import KeyLog
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import FRAME_SAMPLES, encoded
 from warp_tools.probe.door import open_door
+from warp_tools.probe.instant import Ticket
 from warp_tools.probe.plan import ProbeConfig, Trial
 from warp_tools.probe.wire import Note, Wire
 from warp_tools.signalling import HttpCall
@@ -51,6 +53,8 @@ class Attempt:
     channel_at: float | None = None
     error: str = ""
     """Why it did not connect, or ended early."""
+    instant: str = ""
+    """What signalling said of a call by its first datagram (`Instant-Status`)."""
     location: bool = False
     """Whether the answer said where the session can be ended (RFC 9725 section 4.2)."""
     notes: list[Note] = field(default_factory=list)
@@ -65,9 +69,16 @@ class Attempt:
 
 
 async def attempt(
-    trial: Trial, config: ProbeConfig, certificate: Certificate, hold_s: float
+    trial: Trial,
+    config: ProbeConfig,
+    certificate: Certificate,
+    hold_s: float,
+    ticket: Ticket | None = None,
 ) -> Attempt:
-    """Place one call. Raises ToolFailure, one line, when the endpoint does not answer it."""
+    """Place one call, by its first datagram with a ticket.
+
+    Raises ToolFailure, one line, when the endpoint does not answer it.
+    """
     done = Attempt(trial)
     peer = PeerConnection(
         trial.peer(config),
@@ -84,15 +95,17 @@ async def attempt(
         done.offer = peer.create_offer(loop.time())
         peer.set_local_description("offer", done.offer, loop.time())
         done.asked_at = loop.time()
-        call = await open_door(config.url, done.offer, token=config.token)
-        done.answered_at = loop.time()
+        made = None if ticket is None else ticket.compose(done.offer, certificate)
+        asking = asyncio.ensure_future(_asked(config, done, made))
         try:
-            _take_answer(peer, call, done, config)
+            done.answer = (await asking).answer if made is None else made.answer
+            done.answered_at = loop.time()
+            _take_answer(peer, done, config)
             await _Call(peer, wire, done, config).hold(hold_s)
         finally:
             peer.close(loop.time())
             await wire.close()
-            await call.hang_up()
+            await _hang_up(asking, done)
     except UsageError as error:
         raise ToolFailure(str(error)) from error
     finally:
@@ -102,13 +115,30 @@ async def attempt(
     return done
 
 
-def _take_answer(peer: PeerConnection, call: HttpCall, done: Attempt, config: ProbeConfig) -> None:
-    done.answer, done.location = call.answer, bool(call.location)
+async def _asked(config: ProbeConfig, done: Attempt, made: InstantCall | None) -> HttpCall:
+    """Take the offer to the endpoint: for its answer, or beside a call that has begun."""
+    headers = None if made is None else made.headers()
+    call = await open_door(config.url, done.offer, token=config.token, headers=headers)
+    done.location, done.instant = bool(call.location), call.status if made is not None else ""
+    return call
+
+
+async def _hang_up(asking: asyncio.Future[HttpCall], done: Attempt) -> None:
+    """End the call by HTTP, once its place is known; what went wrong was told already."""
     try:
-        done.description = parse_description(call.answer)
-        peer.set_remote_description("answer", call.answer, asyncio.get_running_loop().time())
+        call = await asking
+    except ToolFailure as failure:
+        done.error = done.error or str(failure)
+        return
+    await call.hang_up()
+
+
+def _take_answer(peer: PeerConnection, done: Attempt, config: ProbeConfig) -> None:
+    try:
+        done.description = parse_description(done.answer)
+        peer.set_remote_description("answer", done.answer, asyncio.get_running_loop().time())
     except InvalidConfig as error:
-        begins = " ".join(call.answer[:40].split())
+        begins = " ".join(done.answer[:40].split())
         what = f"what {config.url} returns is no usable session description"
         raise ToolFailure(f"{what}: {error} (it begins {begins!r})") from error
 

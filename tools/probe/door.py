@@ -9,6 +9,7 @@ import socket
 import ssl
 import urllib.error
 import urllib.parse
+from collections.abc import Mapping
 from typing import Final
 
 from warp_tools.failure import ToolFailure
@@ -18,10 +19,12 @@ _UNAUTHORISED: Final = (401, 403)
 _NO_ENDPOINT: Final = (404, 405, 406, 415)
 
 
-async def open_door(url: str, offer: str, *, token: str) -> HttpCall:
+async def open_door(
+    url: str, offer: str, *, token: str, headers: Mapping[str, str] | None = None
+) -> HttpCall:
     """Take an offer to an endpoint. Raises ToolFailure that names what is wrong and what helps."""
     try:
-        return await open_call(url, offer, token=token)
+        return await open_call(url, offer, token=token, headers=headers)
     except ToolFailure as failure:
         raise ToolFailure(_explained(url, token, failure)) from failure
 

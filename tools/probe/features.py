@@ -14,7 +14,16 @@ from warp.dtls import DtlsVersion
 from warp.sdp import SessionDescription
 from warp.sped.attributes import SPED_OPTIONS
 from warp_tools.probe.observe import Facts
-from warp_tools.probe.plan import DTLS12, EVERYTHING, HYBRID, LOST_OURS, LOST_THEIRS, PLAIN, X25519
+from warp_tools.probe.plan import (
+    DTLS12,
+    EVERYTHING,
+    HYBRID,
+    INSTANT,
+    LOST_OURS,
+    LOST_THEIRS,
+    PLAIN,
+    X25519,
+)
 
 NO_COOKIE, VERIFY_REQUEST, RETRY_REQUEST = "none", "hello_verify_request", "hello_retry_request"
 IN_BAND: Final = "in band"
@@ -37,6 +46,25 @@ class Recovery:
             "connected": self.connected,
             "extra_ms": extra,
             "extra_round_trips": self.extra_round_trips,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """What became of a call by its first datagram."""
+
+    connected: bool
+    attached: bool
+    """Whether the offer that came beside it has found the same call."""
+    round_trips: float | None
+    """From the first datagram, before which nothing was asked."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "connected": self.connected,
+            "attached": self.attached,
+            "round_trips": self.round_trips,
         }
 
 
@@ -67,6 +95,8 @@ class Features:
     """Checks of the server's own after the start; a lite one has none to send."""
     lost_request: Recovery | None
     lost_response: Recovery | None
+    instant: Instant | None = None
+    """None: no ticket is to be had beside this endpoint (`GET …/v1/instant`)."""
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -80,6 +110,7 @@ class Features:
             "snap": {"answered": self.snap_answered, "used": self.snap_used},
             "channel": {"open": self.channel, "acknowledged": self.channel_acknowledged},
             "media": {"heard": self.media, "early": self.early_media},
+            "instant": None if self.instant is None else self.instant.to_json(),
             "consent": {"answered": self.consent_answered, "own_checks": self.consent_checks},
             "loss": {
                 name: None if recovery is None else recovery.to_json()
@@ -124,6 +155,7 @@ def features_of(calls: Sequence[Facts], answer: SessionDescription | None) -> Fe
         consent_checks=everything.checks_received,
         lost_request=_recovery(by_name.get(LOST_OURS.name), everything),
         lost_response=_recovery(by_name.get(LOST_THEIRS.name), everything),
+        instant=_instant(by_name.get(INSTANT.name)),
     )
 
 
@@ -135,6 +167,13 @@ def best_of(calls: Sequence[Facts]) -> Facts:
         if facts is not None and facts.connected:
             return facts
     return calls[0]
+
+
+def _instant(facts: Facts | None) -> Instant | None:
+    if facts is None:
+        return None
+    trips = facts.round_trips(facts.connected_s)
+    return Instant(facts.connected, facts.instant == "attached", trips)
 
 
 def _dtls13(calls: Sequence[Facts]) -> bool | None:

@@ -64,6 +64,8 @@ class Facts:
     retry_request: bool = False
     retry_cookie: bool = False
     """DTLS 1.3's cookie exchange (RFC 9147 section 5.1)."""
+    instant: str = ""
+    """What signalling said of a call by its first datagram (`Instant-Status`)."""
     early_media: bool = False
     """Whether media came that the server must have sent before it had our Finished."""
     checks_sent: int = 0
@@ -131,6 +133,7 @@ def observe(done: Attempt) -> Facts:
     start = next((note.time for note in notes if note.sent), done.answered_at)
     for name, at in (("connected_s", done.connected_at), ("channel_s", done.channel_at)):
         setattr(facts, name, None if at is None else round(at - start, _ROUND))
+    facts.instant = done.instant
     facts.version = done.stats.get("dtls_version")
     group = done.stats.get("dtls_group")
     facts.group = group.name.lower() if group is not None else None

@@ -1,6 +1,7 @@
 """What a probe tries: a few short calls, each of which lacks something or loses something.
 
-    everything ─┬─ nothing of WARP · DTLS 1.2 only · one group only · first datagram lost, each way
+    everything ─┬─ by a ticket, where the server gives any
+                ├─ nothing of WARP · DTLS 1.2 only · one group only · first datagram lost, each way
                 └─ what it settles by itself is not tried again
 
 Values only. Called by `run`.
@@ -85,6 +86,12 @@ HYBRID: Final = Trial(
     versions=(DtlsVersion.DTLS13,),
     groups=(NamedGroup.X25519MLKEM768,),
 )
+INSTANT: Final = Trial(
+    name="instant",
+    what="by its first datagram, with a ticket",
+    versions=(DtlsVersion.DTLS13,),
+    speaks=True,
+)
 LOST_OURS: Final = Trial(
     name="lost_request", what="the client's first datagram is lost", loses="sent"
 )
@@ -94,10 +101,13 @@ LOST_THEIRS: Final = Trial(
 
 
 def further_trials(
-    version: DtlsVersion | None, group: NamedGroup | None, *, loss: bool
+    version: DtlsVersion | None, group: NamedGroup | None, *, loss: bool, instant: bool = False
 ) -> list[Trial]:
-    """Return what is left to try, once it is known what the first call has agreed on."""
-    trials = [PLAIN]
+    """Return what is left to try, once it is known what the first call has agreed on.
+
+    `instant`: whether the server has given a ticket; it is used before it expires.
+    """
+    trials = [INSTANT, PLAIN] if instant else [PLAIN]
     if version is not DtlsVersion.DTLS12:
         trials.append(DTLS12)
         # the group that was chosen is known to work
@@ -106,4 +116,4 @@ def further_trials(
             for trial in (X25519, HYBRID)
             if trial.groups is not None and group not in trial.groups
         ]
-    return trials + ([LOST_OURS, LOST_THEIRS] if loss else [])
+    return (trials + ([LOST_OURS, LOST_THEIRS] if loss else []))[: MAX_SESSIONS - 1]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warp.entropy import SystemEntropy
@@ -19,8 +19,9 @@ from warp_tools.failure import ToolFailure
 from warp_tools.probe.attempt import Attempt, attempt
 from warp_tools.probe.features import Features, best_of, features_of
 from warp_tools.probe.grade import Grade, grade
+from warp_tools.probe.instant import Ticket, fetch_ticket, offers_url
 from warp_tools.probe.observe import Facts, observe
-from warp_tools.probe.plan import EVERYTHING, ProbeConfig, Trial, further_trials
+from warp_tools.probe.plan import EVERYTHING, INSTANT, ProbeConfig, Trial, further_trials
 from warp_tools.probe.rehearsal import rehearse
 
 Say = Callable[[str], object]
@@ -72,30 +73,40 @@ class Report:
 
 async def probe(config: ProbeConfig, say: Say = lambda _: None) -> Report:
     """Probe a server. Raises ToolFailure, one line, when there is none to be found."""
+    asked = config.url
+    config = replace(config, url=offers_url(asked))
     certificate = default_certificate(SystemEntropy())
     rehearse(certificate)
     calls: list[Facts] = []
     described: SessionDescription | None = None
     ends_sessions = True
 
-    async def call(trial: Trial, hold_s: float) -> Attempt:
+    async def call(trial: Trial, hold_s: float, ticket: Ticket | None = None) -> Attempt:
         nonlocal described, ends_sessions
         say(f"call {len(calls) + 1}: {trial.what}")
-        done = await attempt(trial, config, certificate, hold_s)
-        described = described or done.description
-        ends_sessions = ends_sessions and done.location
+        try:
+            done = await attempt(trial, config, certificate, hold_s, ticket)
+        except ToolFailure as failure:
+            if ticket is None:
+                raise
+            done = Attempt(trial, error=str(failure))  # the other ways in are still there
+        if ticket is None:
+            described = described or done.description
+            ends_sessions = ends_sessions and done.location
         calls.append(observe(done))
         return done
 
     first = await call(EVERYTHING, max(config.settle_s, config.consent_s))
     if not first.heard:
         raise ToolFailure(_silence(config.url, first))
-    facts = calls[0]
-    for trial in further_trials(facts.version, first.stats.get("dtls_group"), loss=config.loss):
-        await call(trial, config.settle_s)
+    group = first.stats.get("dtls_group")
+    ticket = await fetch_ticket(config.url, config.token)
+    given = ticket is not None
+    for trial in further_trials(calls[0].version, group, loss=config.loss, instant=given):
+        await call(trial, config.settle_s, ticket if trial is INSTANT else None)
     features = features_of(calls, described)
     return Report(
-        url=_without_secrets(config.url),
+        url=_without_secrets(asked),
         calls=tuple(calls),
         features=features,
         grade=grade(calls, features),

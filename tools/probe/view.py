@@ -58,6 +58,7 @@ def _rows(features: Features) -> Iterator[tuple[str, str]]:
     yield "ICE", f"{kind}, {features.candidates} {many}, setup:{features.setup or '?'}"
     yield "SPED", _sped(features)
     yield "SNAP", _snap(features)
+    yield "Instant", _instant(features)
     yield "channel", _channel(features)
     cookie = "no" if features.cookie == NO_COOKIE else features.cookie.replace("_", " ")
     yield "cookie", cookie
@@ -84,6 +85,16 @@ def _snap(features: Features) -> str:
     if features.snap_used:
         return "yes"
     return "answered, but an INIT was sent all the same" if features.snap_answered else "no"
+
+
+def _instant(features: Features) -> str:
+    instant = features.instant
+    if instant is None:
+        return "no tickets are given out beside this endpoint"
+    if not instant.connected:
+        return "tickets are given out, and the first datagram began no call"
+    beside = "joined it" if instant.attached else "was another call's"
+    return f"the first datagram begins the call, its offer {beside}"
 
 
 def _channel(features: Features) -> str:

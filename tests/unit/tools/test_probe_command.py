@@ -32,7 +32,7 @@ def test_a_server_is_probed(capsys: pytest.CaptureFixture[str]) -> None:
             assert await asyncio.to_thread(outcome, *options, "--json") == 0
             report = json.loads(capsys.readouterr().out)
             assert report["features"]["snap"] == {"answered": True, "used": True}
-            assert report["sent"]["calls"] == len(report["calls"]) == 4
+            assert report["sent"]["calls"] == len(report["calls"]) == 5
 
     run(test(), seconds=60)
 

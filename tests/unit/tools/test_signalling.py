@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -15,6 +17,7 @@ from instant_connect.io import InstantServer
 from tests.unit.sdp.build import local
 from tests.unit.tools.web_server import echo_site
 from warp.sdp import create_offer
+from warp_tools import signalling
 from warp_tools.failure import ToolFailure
 from warp_tools.serve import ServeConfig, bearer
 from warp_tools.signalling import MAX_ANSWER_BYTES, HttpCall, open_call
@@ -235,3 +238,41 @@ def test_our_own_server_is_understood() -> None:
                 await open_call(url, "v=1", token="right")
 
     asyncio.run(story())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("head", [b"HTTP/1.1 201 Created\r\nX: ", b"HTTP/1.1 201 Created\r\n\r\n"])
+def test_an_answer_that_comes_byte_by_byte_is_given_up(
+    head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each byte comes in time, the last one never."""
+    monkeypatch.setattr(signalling, "_LONGEST_S", 0.3)
+    over = threading.Event()
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65_536)
+                connection.sendall(head)
+                while not over.wait(0.02):
+                    connection.sendall(b"v")
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/whip"
+        with pytest.raises(ToolFailure, match="does not come to an end"):
+            asyncio.run(signalling.open_call(url, "v=0\r\n"))
+    finally:
+        over.set()
+        listener.close()
+        thread.join()
+
+
+def test_another_origin_gets_neither_token_nor_proof() -> None:
+    assert signalling._redirected("https://a.example/whip", "/w") == ("https://a.example/w", True)
+    assert signalling._redirected("https://a.example/whip", "https://b.example/whip")[1] is False
+    with pytest.raises(ToolFailure, match="is not an http"):
+        signalling._redirected("https://a.example/whip", "file:///etc/passwd")

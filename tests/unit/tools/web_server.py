@@ -38,7 +38,8 @@ async def echo_site(
 ) -> AsyncIterator[tuple[str, EchoServer]]:
     """The URL and the echoes of what `warp serve` serves: Instant Connect unless told otherwise."""
     config = server or ServerConfig(early_data=True)
-    takes = config.lite if instant is None else instant
+    able = config.lite and config.audio and config.data
+    takes = able if instant is None else instant
     echoes = await open_echo_server(HOST, 0, config, instant=takes)
     app = signalling_app(echoes.server, accept=echoes.receive_call, **options)
     try:

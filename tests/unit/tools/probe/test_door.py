@@ -95,7 +95,7 @@ def test_no_address(url: str) -> None:
     ],
 )
 def test_what_the_network_says(monkeypatch: pytest.MonkeyPatch, reason: OSError, says: str) -> None:
-    async def shut(url: str, offer: str, *, token: str = "") -> None:
+    async def shut(url: str, offer: str, **_: object) -> None:
         raise ToolFailure("no answer") from urllib.error.URLError(reason)
 
     monkeypatch.setattr(door, "open_call", shut)
@@ -120,7 +120,7 @@ def test_an_untrusted_certificate() -> None:
 
 
 def test_a_reset_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def shut(url: str, offer: str, *, token: str = "") -> None:
+    async def shut(url: str, offer: str, **_: object) -> None:
         error = urllib.error.HTTPError(url, 500, "broken", None, io.BytesIO())  # type: ignore[arg-type]
         with error:
             raise ToolFailure("refused: 500") from error

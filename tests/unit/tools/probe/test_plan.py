@@ -13,6 +13,7 @@ from warp_tools.probe.plan import (
     DTLS12,
     EVERYTHING,
     HYBRID,
+    INSTANT,
     LOST_OURS,
     LOST_THEIRS,
     MAX_SESSIONS,
@@ -45,7 +46,13 @@ def test_after_a_failure_everything_is_tried() -> None:
     ("version", "group"), [*itertools.product([None, *DtlsVersion], [None, *NamedGroup])]
 )
 def test_never_more_calls_than_promised(version, group) -> None:
-    assert 1 + len(further_trials(version, group, loss=True)) <= MAX_SESSIONS
+    for instant in (False, True):
+        assert 1 + len(further_trials(version, group, loss=True, instant=instant)) <= MAX_SESSIONS
+
+
+def test_a_ticket_is_used_first() -> None:
+    trials = further_trials(DtlsVersion.DTLS13, NamedGroup.X25519, loss=False, instant=True)
+    assert trials == [INSTANT, PLAIN, DTLS12, HYBRID]
 
 
 def test_trials_differ_in_what_they_say() -> None:

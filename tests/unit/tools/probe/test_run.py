@@ -75,6 +75,7 @@ def test_our_echo() -> None:
         assert features.cookie == "none"
         assert [facts.name for facts in report.calls] == [
             "everything",
+            "instant",
             "plain",
             "dtls12",
             "x25519",
@@ -87,7 +88,7 @@ def test_our_echo() -> None:
         assert json.loads(json.dumps(report.to_json()))["grade"] == report.grade.letter
         text = "\n".join(lines(report))
         assert "as `sped`; its first flight rides in the answer to a check" in text
-        assert "6 calls" in text
+        assert "7 calls" in text
 
     run(test(), seconds=SECONDS)
 
