@@ -16,7 +16,7 @@ from interop.matrix.report import as_json, put_into, summary, table
 from interop.matrix.runner import Matrix
 from interop.matrix.scenario import Scenario
 from interop.matrix.scenarios import SCENARIOS, SLOW
-from interop.peers import KINDS, PeerKind
+from interop.peers import KINDS, PeerAbsent, PeerKind
 
 PASSED, FAILED, ABSENT = 0, 1, 2
 
@@ -32,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted.list:
         print("\n".join(f"{one.group}: {one.name}" for one in scenarios))
         return PASSED
+    if wanted.prepare:
+        return prepare(kinds)
     cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out))
     if wanted.out is not None:
         wanted.out.mkdir(parents=True, exist_ok=True)
@@ -49,6 +51,19 @@ def status(cells: Sequence[Cell]) -> int:
     if Result.FAIL in results:
         return FAILED
     return ABSENT if Result.ABSENT in results else PASSED
+
+
+def prepare(kinds: Sequence[PeerKind]) -> int:
+    """Build and install what peers need, and print their versions."""
+    absent = 0
+    for kind in kinds:
+        try:
+            getattr(kind, "prepare", lambda: None)()
+            print(f"{kind.name:16} {kind.version()}", flush=True)
+        except PeerAbsent as error:
+            absent += 1
+            print(f"{kind.name:16} absent: {error}", flush=True)
+    return ABSENT if absent else PASSED
 
 
 def chosen(names: Sequence[str] | None, *, fast: bool) -> list[Scenario]:
@@ -94,6 +109,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, help="folder for matrix.json, matrix.md and failures")
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="replace the table between its markers there"
+    )
+    parser.add_argument(
+        "--prepare", action="store_true", help="build and install peers, print their versions"
     )
     parser.add_argument("--list", action="store_true", help="print the scenarios and do nothing")
     return parser

@@ -136,6 +136,7 @@ WARP = (
     _measured(
         name="WARP offered to a plain peer, we-offer",
         peer_offers=False,
+        needs=(_C.NO_SNAP,),
         wants=Wants(pq=False),
         used=(Used.NO_SPED, Used.NO_SNAP),
         not_above=PLAIN_US,

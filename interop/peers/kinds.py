@@ -7,6 +7,7 @@ from interop.peers.node import LIBDATACHANNEL, WERIFT
 from interop.peers.peer import PeerKind
 from interop.peers.pion import PION, PION_NEXT
 from interop.peers.programs_in_python import AIORTC, LIBWEBRTC, OURS
+from interop.peers.str0m import STR0M
 
 __all__ = ["KINDS", "OURS"]
 
@@ -20,5 +21,6 @@ _ALL: tuple[PeerKind, ...] = (
     AIORTC,
     LIBDATACHANNEL,
     WERIFT,
+    STR0M,
 )
 KINDS: dict[str, PeerKind] = {kind.name: kind for kind in _ALL}

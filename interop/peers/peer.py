@@ -61,6 +61,7 @@ class Capability(enum.StrEnum):
     DTLS12 = "DTLS 1.2"
     PQ = "X25519MLKEM768"
     SNAP = "SNAP"
+    NO_SNAP = "answering without SNAP"
     SPED = "SPED"
     TELLS_CHANNEL_CLOSE = "telling that a channel was closed"
     TELLS_END = "telling that it ends"

@@ -24,6 +24,7 @@ NEEDED = {
     "pion-next": "go",
     "libdatachannel": "npm",
     "werift": "npm",
+    "str0m": "cargo",
     "chromium": "chromium",
     "firefox": "firefox-esr",
 }
