@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 MODEL = "echo"
 _MAX_EVENT = 262_144
 _MAX_SHOWN = 80
+_MAX_ID = 512
+"""Of an event's own id: what is said back must fit into a message of any client's."""
 
 
 async def answer_events(session: Session, info: CallInfo) -> None:
@@ -64,5 +66,5 @@ def complaint(message: str | bytes) -> dict[str, Any]:
         "code": "unknown_event",
         "message": f"the echo does not know events of type {event['type'][:_MAX_SHOWN]!r}",
         "param": "type",
-        "event_id": named if isinstance(named, str) else None,
+        "event_id": named if isinstance(named, str) and len(named) <= _MAX_ID else None,
     }

@@ -34,3 +34,8 @@ def test_an_event_is_known_by_its_name() -> None:
     assert error["event_id"] == "mine"
     assert "'response.create" in error["message"]
     assert complaint('{"type": "a", "event_id": 7}')["event_id"] is None
+    # said back as it came, it would be too large to be sent, and nothing would be said any more
+    for event_id, kept in (("€" * 512, True), ("€" * 513, False), ("€" * 100_000, False)):
+        complained = complaint(json.dumps({"type": "a", "event_id": event_id}))
+        assert (complained["event_id"] == event_id) is kept
+        assert len(json.dumps(complained)) < 4_096
