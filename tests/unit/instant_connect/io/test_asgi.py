@@ -53,6 +53,7 @@ def test_a_whip_session_from_begin_to_end() -> None:
             assert made.status_code == 201
             assert made.headers["content-type"] == "application/sdp"
             assert made.headers["cache-control"] == "no-store"
+            assert made.headers["x-content-type-options"] == "nosniff"
             assert made.headers["accept-patch"] == "application/trickle-ice-sdpfrag"
             tag, place = made.headers["etag"], made.headers["location"]
             assert parse_description(made.text).ice_lite

@@ -51,6 +51,7 @@ def test_a_body_is_read_whole() -> None:
     assert read(Sender([b"a", b"", b"bc"])) == b"abc"
     assert read(Sender([])) == b""
     assert read(Sender([b"x" * CHUNK])) == b"x" * CHUNK
+    assert read(Sender([b"abc"]), content_length="3", expect="100-continue") == b"abc"
 
 
 def test_a_large_body_is_dropped_to_its_end() -> None:
