@@ -19,13 +19,15 @@ from warp_tools.audio.likeness import SAME_SPEECH
 from warp_tools.caller import Listener, speak
 
 MEGABYTE = 1_000_000
-SAME_PARTS = (0.85, 0.7)
+SAME_PARTS = (0.85, 0.6)
 """A jitter buffer stretches and squeezes what it plays until it knows the path: of three parts of
-what was said the best two are compared, each by itself."""
+what was said the best two are compared, each by itself. And what was stretched at first is said
+again."""
 _PARTS = 3
 OTHER_SPEECH = 0.4
 _POLL_S = 0.02
 _SPEECH_S = 25.0
+_AGAIN_S = 6.0
 _SETTLE_S = 1.0
 
 
@@ -287,8 +289,12 @@ async def converse(call: Call, stage: Stage) -> None:
         loop = asyncio.get_running_loop()
         end = loop.time() + _SPEECH_S
         by_us, by_them = 0.0, "not at all"
+        again = loop.time() + _AGAIN_S
         while loop.time() < end and (by_us < SAME_SPEECH or by_them):
             await asyncio.sleep(0.5)
+            if loop.time() > again:
+                again += _AGAIN_S
+                await speak(call.session, payloads("greeting"))
             if listener.recording.seconds > 2 and by_us < SAME_SPEECH:
                 by_us = likeness(theirs, listener.recording.samples()).correlation
             if by_us >= SAME_SPEECH:
