@@ -36,9 +36,11 @@ def test_a_call_is_found_by_its_name_and_by_its_offer() -> None:
 def test_a_call_that_has_ended_is_not_found() -> None:
     known = calls()
     call = add(known, "key")
+    assert known.of(call.session) is call
     known.remove(call)
     known.remove(call)
     assert known.find("key") is None
+    assert known.of(call.session) is None
     with pytest.raises(Refusal, match="no such call") as caught:
         known.get(call.info.id)
     assert (caught.value.status, caught.value.code) == (404, "call_not_found")
@@ -54,6 +56,15 @@ def test_an_offer_that_was_replaced_makes_a_new_call() -> None:
     # the end of the first does not harm the second
     known.remove(call)
     assert known.find("key") is again
+
+
+def test_an_offer_that_comes_later_takes_the_place_of_the_one_before() -> None:
+    known = calls()
+    call = add(known, "key")
+    known.name_offer(call, "other")
+    assert (known.find("key"), known.find("other")) == (None, call)
+    known.name_offer(call, None)
+    assert known.find("other") is None
 
 
 def test_a_full_house_says_when_to_come_back() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -42,6 +44,31 @@ def test_a_coroutine_lives_as_long_as_it_likes() -> None:
             assert done == ["begun", "ended"]
 
     play(story)
+
+
+def test_nothing_is_kept_of_an_application_whose_call_is_over() -> None:
+    async def accept(session: Session, info: CallInfo) -> None:
+        await session.closed
+
+    async def story() -> None:
+        async with open_site(accept) as site:
+            before = len(asyncio.all_tasks())
+            kept: list[weakref.ref[asyncio.Task[Any]]] = []
+            for _ in range(3):
+                place = (await site.post()).headers["location"]
+                kept += [weakref.ref(task) for task in asyncio.all_tasks() if attends(task)]
+                await site.client.delete(place)
+                await turns()
+            assert len(kept) == 3
+            assert len(asyncio.all_tasks()) == before
+            gc.collect()
+            assert [task() for task in kept] == [None] * 3
+
+    play(story)
+
+
+def attends(task: asyncio.Task[Any]) -> bool:
+    return "_attend" in repr(task.get_coro())
 
 
 def test_a_coroutine_that_fails_ends_its_call_alone() -> None:
