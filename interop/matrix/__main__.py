@@ -58,7 +58,7 @@ def prepare(kinds: Sequence[PeerKind]) -> int:
     absent = 0
     for kind in kinds:
         try:
-            getattr(kind, "prepare", lambda: None)()
+            kind.prepare()
             print(f"{kind.name:16} {kind.version()}", flush=True)
         except PeerAbsent as error:
             absent += 1

@@ -93,6 +93,7 @@ class Matrix:
         version, attempts = "", []
         try:
             version = kind.version()
+            await asyncio.to_thread(kind.prepare)
         except PeerAbsent as error:
             attempts.append(Attempt(result=Result.ABSENT, why=str(error)))
         lack = next((kind.lacks[need] for need in scenario.needs if need in kind.lacks), None)

@@ -219,6 +219,9 @@ class BrowserKind:
             raise PeerAbsent(f"{binary} --version: {error}") from error
         return said.stdout.strip().removeprefix("Mozilla ").split(" built on")[0]
 
+    def prepare(self) -> None:
+        """Do nothing: it is installed, or not."""
+
     def key(self, wants: Wants) -> object:
         """Return what a running process can be shared by."""
         return self.shared_by(wants)

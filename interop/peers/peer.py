@@ -219,6 +219,9 @@ class PeerKind(Protocol):
     def version(self) -> str:
         """Return its version; raises `PeerAbsent`."""
 
+    def prepare(self) -> object:
+        """Build and install what it needs, if need be; raises `PeerAbsent`. May take minutes."""
+
     def key(self, wants: Wants) -> object:
         """Return what a running process can be shared by."""
 

@@ -43,6 +43,9 @@ class PythonProgram:
                 f"{self.package} is not installed: pip install 'warp-rtc[peers]'"
             ) from None
 
+    def prepare(self) -> None:
+        """Do nothing: it is installed, or not."""
+
     def key(self, wants: Wants) -> object:
         """Return what a running process can be shared by."""
         return wants if self.trials else None

@@ -57,6 +57,9 @@ class Broken:
             raise PeerAbsent("broken is not installed: mend it")
         return "broken 0"
 
+    def prepare(self) -> None:
+        pass
+
     def key(self, wants: Wants) -> object:
         return None
 
