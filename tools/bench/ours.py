@@ -21,12 +21,13 @@ from warp.io import (
     WarpOptions,
     listen,
 )
-from warp_tools.bench.party import PAYLOAD, Party
+from warp_tools.bench.party import FRAME_S, PAYLOAD, Party
 
 Signal = Callable[[str], Awaitable[str]]
 _POLL_S = 0.005
 _QUEUE_MS = 2_000
 _FEED_S = 1.0
+_TURNS = 100
 # the same group at both ends and for both stacks: aiortc has no hybrid
 _OPTIONS = WarpOptions(groups=(NamedGroup.X25519,))
 
@@ -124,14 +125,20 @@ class OurParty(Party):
         self._tasks["media"] = asyncio.create_task(work)
 
     async def _speak(self) -> None:
+        # in turns, as sessions that know nothing of each other would: all at once would hold up
+        # the pacing of all
         while True:
-            for session in self._sessions.values():
-                out = session.audio_out
-                while out.queued_ms < _QUEUE_MS:
-                    out.send(PAYLOAD)
-            await asyncio.sleep(_FEED_S)
-            for session in self._sessions.values():
-                self.packets += len(session.audio_in.take()) * 2
+            sessions = list(self._sessions.values())
+            for turn in range(_TURNS):
+                for session in sessions[turn::_TURNS]:
+                    self._feed(session)
+                await asyncio.sleep(_FEED_S / _TURNS)
+
+    def _feed(self, session: Session) -> None:
+        out = session.audio_out
+        for _ in range(int((_QUEUE_MS - out.queued_ms) / (FRAME_S * 1000))):
+            out.send(PAYLOAD)
+        self.packets += len(session.audio_in.take()) * 2
 
     async def _pass_back(self) -> None:
         loop = asyncio.get_running_loop()
