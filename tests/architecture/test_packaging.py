@@ -16,6 +16,7 @@ def test_every_package_is_in_the_wheel() -> None:
         ("warp", "warp"),
         ("tools", "warp_tools"),
         ("instant_connect", "instant_connect"),
+        ("voice_backend", "voice_backend"),
     ):
         for marker in (ROOT / folder).rglob("__init__.py"):
             parts = marker.parent.relative_to(ROOT / folder).parts

@@ -1,0 +1,1 @@
+"""Opus, concealment, stretching and rates: between RTP payloads and a model's samples."""

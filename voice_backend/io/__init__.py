@@ -1,0 +1,1 @@
+"""Where a voice meets sockets, processes and clocks."""

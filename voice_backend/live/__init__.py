@@ -1,0 +1,1 @@
+"""The public contract: events of a live session and what they mean."""

@@ -1,0 +1,1 @@
+"""The voices: echo, scripted, and the embedded one that needs no GPU."""

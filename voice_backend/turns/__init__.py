@@ -1,0 +1,1 @@
+"""Who has the floor: end of turn, barge-in, back-channels."""
