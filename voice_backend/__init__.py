@@ -1,1 +1,1 @@
-"""What answers the call: models that listen and speak, and the loop that keeps every frame on time."""
+"""What answers the call: models that listen and speak, and the loop that keeps frames on time."""
