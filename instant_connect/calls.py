@@ -11,6 +11,7 @@ that it made and makes no second one; so is a session that began before its offe
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from warp.io import Channel
 
 ID_BYTES: Final = 20
+"""Of a name: two of the server that has the call, the rest from nowhere."""
+_ID: Final = re.compile(r"rtc_([0-9a-f]{4})[0-9a-f]{36}", re.ASCII)
 
 
 class CallSession(Protocol):
@@ -86,10 +89,21 @@ class Call:
 class Calls:
     """Every live call by name and by offer; full at `limit`."""
 
-    __slots__ = ("_by_id", "_by_key", "_by_session", "_entropy", "_limit", "_retry_after_s")
+    __slots__ = (
+        "_by_id",
+        "_by_key",
+        "_by_session",
+        "_entropy",
+        "_limit",
+        "_retry_after_s",
+        "_server",
+    )
 
-    def __init__(self, entropy: Entropy, *, limit: int, retry_after_s: int) -> None:
+    def __init__(
+        self, entropy: Entropy, *, limit: int, retry_after_s: int, server: int = 0
+    ) -> None:
         self._entropy = entropy
+        self._server = server
         self._limit = limit
         self._retry_after_s = retry_after_s
         self._by_id: dict[str, Call] = {}
@@ -126,8 +140,11 @@ class Calls:
             raise full(f"the server holds {len(self._by_id)} calls", self._retry_after_s)
 
     def new_id(self) -> str:
-        """Return a name that nobody can guess: it is all that a hang-up needs."""
-        return f"rtc_{self._entropy.random_bytes(ID_BYTES).hex()}"
+        """Return a name that nobody can guess: it is all that a hang-up needs.
+
+        It says which server of several has the call (`server_of`).
+        """
+        return f"rtc_{self._server:04x}{self._entropy.random_bytes(ID_BYTES - 2).hex()}"
 
     def add(self, call: Call) -> None:
         """Know a call by its name and its offer."""
@@ -154,6 +171,12 @@ class Calls:
         self.forget_offer(call)
         self._by_id.pop(call.info.id, None)
         self._by_session.pop(call.session, None)
+
+
+def server_of(call_id: str) -> int | None:
+    """Return which server gave a call its name; None for what is no such name."""
+    match = _ID.fullmatch(call_id)
+    return None if match is None else int(match[1], 16)
 
 
 def full(message: str, retry_after_s: int) -> Refusal:

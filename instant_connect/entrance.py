@@ -380,12 +380,12 @@ class Entrance:
         self.guests.note(key, entry)
         return Forwarded(entry, granted=True)
 
-    def owner_of(self, ticket: Ticket) -> int | None:
+    def owner_of(self, ticket: Ticket, roster: Roster | None = None) -> int | None:
         """Return the server that others ask about a ticket: us, or who is to know of its session.
 
         None when nobody is alive.
         """
-        return first_choice(ticket.route, ticket.raw[1:17], self.roster)
+        return first_choice(ticket.route, ticket.raw[1:17], roster or self.roster)
 
     def learn(self, server: int, lodgings: Iterable[Lodging], now: float) -> None:
         """Note what sessions of tickets that are ours to ask about live at another server."""

@@ -26,7 +26,7 @@ from instant_connect.keyring import Keyring
 from instant_connect.materialise import Materialiser
 from instant_connect.profile import Terms
 from instant_connect.replay import ReplayTable, attempt_key
-from instant_connect.router import DIRECT, Journey
+from instant_connect.router import DIRECT, Journey, Roster
 from instant_connect.sessions import InstantSession, Sessions
 from instant_connect.ticket import Grant, Route, seal_ticket
 from instant_connect.ufrag import routed_credentials
@@ -182,11 +182,14 @@ class Host:
         """Decide on a datagram whose flow and ufrag name no session; see `Entrance`."""
         return self.entrance.receive_unknown(data, flow, now, journey=journey)
 
-    def lodgings(self) -> dict[int, list[Lodging]]:
-        """Return our sessions of tickets that others are asked about, by whom to tell of them."""
+    def lodgings(self, roster: Roster | None = None) -> dict[int, list[Lodging]]:
+        """Return our sessions of tickets that others are asked about, by whom to tell of them.
+
+        By the present roster, or by one that is to come.
+        """
         told: dict[int, list[Lodging]] = {}
         for session in self.sessions.all():
-            owner = self.entrance.owner_of(session.ticket)
+            owner = self.entrance.owner_of(session.ticket, roster)
             if owner is not None and owner != self._config.server:
                 told.setdefault(owner, []).append(lodging_of(session))
         return told

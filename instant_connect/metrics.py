@@ -8,7 +8,7 @@ names a client. Called by `io.server` and `io.asgi`; pure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from instant_connect.host import Host
@@ -58,4 +58,25 @@ def prometheus(metrics: Metrics) -> str:
         for value, count in sorted(values.items()):
             labels = f'{{{label}="{value.lower()}"}}' if label else ""
             lines.append(f"{full}{labels} {count}")
+    return "\n".join(lines) + "\n"
+
+
+def add_prometheus(texts: Sequence[str]) -> str:
+    """Return the sum of what several servers tell; the words are those of the first."""
+    heads: dict[str, list[str]] = {}
+    totals: dict[str, dict[str, int]] = {}
+    for text in texts:
+        for line in text.splitlines():
+            if line.startswith("#"):
+                metric = line.split(" ", 3)[2]
+                if line not in heads.setdefault(metric, []):
+                    heads[metric].append(line)
+            else:
+                name, _, value = line.rpartition(" ")
+                values = totals.setdefault(name.partition("{")[0], {})
+                values[name] = values.get(name, 0) + int(value)
+    lines = []
+    for metric, head in heads.items():
+        values = totals.get(metric, {})
+        lines += [*head, *[f"{name} {values[name]}" for name in sorted(values)]]
     return "\n".join(lines) + "\n"

@@ -115,12 +115,18 @@ class Signalling:
         entropy: Entropy,
         welcome: Callable[[Call], None],
         instant: InstantAnswerer | None = None,
+        server: int = 0,
     ) -> None:
         self._answerer = answerer
         self._instant = instant
         self._config = config
         self._welcome = welcome
-        self.calls = Calls(entropy, limit=config.max_calls, retry_after_s=config.retry_after_s)
+        self.calls = Calls(
+            entropy,
+            limit=config.max_calls,
+            retry_after_s=config.retry_after_s,
+            server=server,
+        )
 
     # -- a call begins ------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ MAX_REMEMBERED: Final = 4_096
 MAX_FLOWS: Final = 4
 """Addresses of one client: its networks, in both families."""
 _EARLY_S: Final = 0.2
+_MAX_SILENCE_S: Final = 5.0  # between the checks of who thinks it is connected (RFC 7675)
 _MAX_EARLY: Final = 2
 _MAX_EARLY_FLOWS: Final = 64
 _MAX_EARLY_BYTES: Final = 1_500
@@ -26,7 +27,7 @@ _MAX_EARLY_BYTES: Final = 1_500
 class Waiting:
     """One client at T0."""
 
-    __slots__ = ("came_at", "checks", "heard_at", "prefix", "ticket_id", "ufrag")
+    __slots__ = ("came_at", "checks", "heard_at", "prefix", "spent_s", "ticket_id", "ufrag")
 
     def __init__(self, ufrag: str, ticket_id: bytes, prefix: str, now: float) -> None:
         self.ufrag = ufrag
@@ -35,18 +36,20 @@ class Waiting:
         self.checks: dict[Flow, bytes] = {}
         self.came_at = now
         self.heard_at = now
+        self.spent_s = 0.0
+        """For how long it has been heard of; silence counts for a few seconds at most."""
 
 
 class WaitingRoom:
     """The clients at T0, longest unheard of first. Whoever takes them in limits their number."""
 
-    __slots__ = ("_by_flow", "_by_ufrag", "_first_seen", "_hello_s", "_patience_s")
+    __slots__ = ("_by_flow", "_by_ufrag", "_hello_s", "_patience_s", "_remembered")
 
     def __init__(self, patience_s: float, hello_s: float = 10.0) -> None:
         self._patience_s = patience_s
         self._hello_s = hello_s
-        self._first_seen: dict[str, float] = {}
-        """When those first came who were not heard of for a while: they may come again."""
+        self._remembered: dict[str, tuple[float, float]] = {}
+        """What those have spent who were not heard of for a while: they may come again."""
         self._by_ufrag: dict[str, Waiting] = {}
         self._by_flow: dict[Flow, Waiting] = {}
 
@@ -64,13 +67,15 @@ class WaitingRoom:
     def admit(self, ufrag: str, ticket_id: bytes, prefix: str, now: float) -> Waiting:
         """Let a client wait from now on; `note` its check."""
         client = self._by_ufrag[ufrag] = Waiting(ufrag, ticket_id, prefix, now)
-        client.came_at = self._first_seen.pop(ufrag, now)
+        spent_s, heard_at = self._remembered.pop(ufrag, (0.0, now))
+        client.spent_s = spent_s + min(now - heard_at, _MAX_SILENCE_S)
         return client
 
     def note(self, client: Waiting, check: bytes, flow: Flow, now: float) -> None:
         """Keep an authentic check that has been answered, in place of an earlier one."""
         self._by_ufrag.pop(client.ufrag, None)
         self._by_ufrag[client.ufrag] = client
+        client.spent_s += min(now - client.heard_at, _MAX_SILENCE_S)
         client.heard_at = now
         before = self._by_flow.get(flow)
         if before is not None and before is not client:
@@ -84,7 +89,7 @@ class WaitingRoom:
 
     def is_overdue(self, client: Waiting, now: float) -> bool:
         """Whether a client that goes on sending checks has had its time for a hello."""
-        return now - client.came_at > self._hello_s
+        return client.spent_s + min(now - client.heard_at, _MAX_SILENCE_S) > self._hello_s
 
     def remove(self, client: Waiting) -> None:
         """Let a client go."""
@@ -104,9 +109,9 @@ class WaitingRoom:
             client = next(iter(self._by_ufrag.values()))
             self.remove(client)
             gone.append(client)
-            if len(self._first_seen) >= MAX_REMEMBERED:
-                del self._first_seen[next(iter(self._first_seen))]
-            self._first_seen[client.ufrag] = client.came_at
+            if len(self._remembered) >= MAX_REMEMBERED:
+                del self._remembered[next(iter(self._remembered))]
+            self._remembered[client.ufrag] = (client.spent_s, client.heard_at)
         return gone
 
 

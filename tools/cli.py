@@ -1,4 +1,4 @@
-"""The commands: `warp demo`, `warp serve`, `warp call`, `warp bench`, `warp pcap`, `warp probe`.
+"""The commands: `warp demo`, `serve`, `relay`, `call`, `keys`, `bench`, `pcap`, `trace`, `probe`.
 
 Everything heavy is imported inside the commands, so that `warp --help` is quick.
 """
@@ -19,6 +19,8 @@ from warp_tools.keys_cli import app as keys_app
 from warp_tools.pcap_cli import app as pcap_app
 from warp_tools.pcap_cli import trace
 from warp_tools.probe_command import probe
+from warp_tools.relay_command import relay
+from warp_tools.serve_command import serve
 
 if TYPE_CHECKING:
     from warp_tools.bench import Report
@@ -38,6 +40,8 @@ app.add_typer(keys_app, name="keys")
 app.add_typer(pcap_app, name="pcap")
 app.command()(trace)
 app.command()(probe)
+app.command()(serve)
+app.command()(relay)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repetitions; figures are rough.")]
@@ -84,58 +88,6 @@ def demo(
         show(ledger, Console(), ladders=ladders)
         typer.echo(f"what came back: {out}")
     raise typer.Exit(1 if ledger.misses() else 0)
-
-
-@app.command()
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="TCP port for the page and for offers.")] = 8080,
-    udp_port: Annotated[int, typer.Option(help="The UDP port for all calls; 0: any.")] = 0,
-    advertise: Annotated[
-        list[str] | None, typer.Option(help="Address that answers name; once for each.")
-    ] = None,
-    cors_origin: Annotated[
-        list[str] | None, typer.Option(help="Origin of pages elsewhere that may call; *: any.")
-    ] = None,
-    token: Annotated[
-        str, typer.Option(envvar="WARP_TOKEN", help="Bearer token that callers need.")
-    ] = "",
-    origin_trial: Annotated[
-        list[str] | None, typer.Option(help="Origin-trial token to send with the page.")
-    ] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): HTTPS.")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
-    http3: Annotated[bool, typer.Option("--http3", help="HTTP/3 as well; needs TLS.")] = False,
-    instant: Annotated[
-        bool, typer.Option(help="Begin calls with their first datagram; give out bundles.")
-    ] = True,
-    keys: Annotated[
-        Path | None,
-        typer.Option(help="Key file of the cell (warp keys new); SIGHUP reads it again."),
-    ] = None,
-) -> None:
-    """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
-    from warp_tools.serve import ServeConfig
-    from warp_tools.serve import serve as run
-    from warp_tools.web import Tls
-
-    if (tls_cert is None) is not (tls_key is None):
-        raise ToolFailure("--tls-cert and --tls-key belong together")
-    tls = Tls(certificate=tls_cert, key=tls_key) if tls_cert and tls_key else None
-    config = ServeConfig(
-        host=host,
-        http_port=port,
-        udp_port=udp_port,
-        advertise=tuple(advertise or ()),
-        cors_origins=tuple(cors_origin or ()),
-        token=token,
-        origin_trials=tuple(origin_trial or ()),
-        tls=tls,
-        http3=http3,
-        instant=instant,
-        keys=keys,
-    )
-    asyncio.run(run(config, typer.echo))
 
 
 @app.command()

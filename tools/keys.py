@@ -68,6 +68,13 @@ def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> N
         raise ToolFailure(str(error)) from error
 
 
+def write_route_keys(path: Path, out: Path) -> None:
+    """Write what a relay may have of a key file: it leads datagrams, and opens nothing."""
+    beside = out.with_name(f".{out.name}.new")
+    _write(beside, load_keyring(path).relay_keys().to_text(), os.O_CREAT | os.O_TRUNC)
+    beside.replace(out)
+
+
 def rotate(ring: Keyring, fresh: Epoch) -> Keyring:
     """Seal with the epoch to come, or with a fresh one where none was staged."""
     return ring.rotate(None if ring.upcoming is not None else fresh)

@@ -42,3 +42,14 @@ def rotate(file: File) -> None:
 
     keys.change_keyring(file, keys.rotate)
     typer.echo(f"{file}: rotated; send SIGHUP to every server of the cell")
+
+
+@app.command("routes")
+def routes(
+    file: File, out: Annotated[Path, typer.Argument(help="Where a relay's keys go.")]
+) -> None:
+    """Write the keys of a relay: enough to lead datagrams, and to open no ticket."""
+    from warp_tools.keys import write_route_keys
+
+    write_route_keys(file, out)
+    typer.echo(f"{out}: for warp relay --route-key; write it again after every rotation")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from starlette.requests import HTTPConnection
 
+from instant_connect.host import HostConfig
 from instant_connect.io import (
     CallInfo,
     InstantConfig,
@@ -24,13 +25,14 @@ from instant_connect.io import (
     listen_instant,
     signalling_app,
 )
-from instant_connect.keyring import Keyring
-from warp.errors import InvalidConfig, UsageError
+from instant_connect.keyring import Epoch, Keyring
+from warp.errors import UsageError
 from warp.io import Ending, Server, ServerConfig, Session, listen
 from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
 from warp_tools.keys import load_keyring
+from warp_tools.rotation import KeyChanges
 from warp_tools.signalling import check_token
 from warp_tools.web import (
     Tls,
@@ -66,6 +68,14 @@ class ServeConfig:
     """Begin sessions with their first datagram, and give out bundles."""
     keys: Path | None = None
     """The key file of the cell; without one the keys end with the process."""
+    rotate_every_s: float = 86_400.0
+    """Without a key file: after so long tickets are sealed with other keys; 0: never."""
+    workers: int = 1
+    """Processes that share the UDP port."""
+    server: int = 0
+    """Number of the first one within its cell."""
+    advertise_port: int = 0
+    """The port that answers name, where what is in front has another one; 0: our own."""
 
     def __post_init__(self) -> None:
         check_token(self.token)
@@ -73,6 +83,31 @@ class ServeConfig:
             raise ToolFailure("--http3 needs --tls-cert and --tls-key")
         if self.keys is not None and not self.instant:
             raise ToolFailure("--keys is of no use with --no-instant")
+        if self.workers != 1 and not self.instant:
+            raise ToolFailure("--workers needs Instant Connect: leave out --no-instant")
+
+    def media(self) -> ServerConfig:
+        """Return what the UDP port is told. Raises ToolFailure, one line."""
+        try:
+            return ServerConfig(
+                early_data=True, advertise=self.advertise, advertise_port=self.advertise_port
+            )
+        except UsageError as error:
+            raise ToolFailure(str(error)) from error
+
+    def signalling(self) -> SignallingConfig:
+        """Return what the routes are told. Raises ToolFailure, one line."""
+        try:
+            return SignallingConfig(
+                cors_origins=self.cors_origins, origin_trials=self.origin_trials
+            )
+        except UsageError as error:
+            raise ToolFailure(str(error)) from error
+
+    def url(self, port: int) -> str:
+        """Return the address of the page, as a browser on this machine takes it."""
+        host = _WILDCARDS.get(self.host, self.host)
+        return web_url(host, port, "http" if self.tls is None else "https")
 
 
 class EchoServer:
@@ -140,14 +175,21 @@ async def open_echo_server(
     *,
     instant: bool = False,
     keyring: Keyring | None = None,
+    number: int = 0,
+    reuse_port: bool = False,
 ) -> EchoServer:
-    """Open the UDP port. Raises ToolFailure, one line, when it is taken."""
+    """Open the UDP port, as server `number` of its cell.
+
+    Raises ToolFailure, one line, when the port is taken.
+    """
     greeting()
     try:
         if not instant:
             return EchoServer(await listen(host, port, config=config))
-        made = InstantConfig(server=config)
-        return EchoServer(await listen_instant(host, port, config=made, keyring=keyring))
+        made = InstantConfig(server=config, host=HostConfig(server=number))
+        return EchoServer(
+            await listen_instant(host, port, config=made, keyring=keyring, reuse_port=reuse_port)
+        )
     except UsageError as error:
         raise ToolFailure(str(error)) from error
 
@@ -172,18 +214,17 @@ async def serve(config: ServeConfig, say: Say) -> None:
     if config.tls is not None:
         config.tls.check()
     keyring = None if config.keys is None else load_keyring(config.keys)
-    try:
-        signalling = SignallingConfig(
-            cors_origins=config.cors_origins, origin_trials=config.origin_trials
-        )
-        media = ServerConfig(early_data=True, advertise=config.advertise)
-    except UsageError as error:
-        raise ToolFailure(str(error)) from error
+    signalling, media = config.signalling(), config.media()
     listener = open_web_port(config.host, config.http_port)
     try:
         quic = open_quic_port(listener) if config.http3 else None
         echoes = await open_echo_server(
-            config.host, config.udp_port, media, instant=config.instant, keyring=keyring
+            config.host,
+            config.udp_port,
+            media,
+            instant=config.instant,
+            keyring=keyring,
+            number=config.server,
         )
     except ToolFailure:
         listener.close()
@@ -196,39 +237,45 @@ async def serve(config: ServeConfig, say: Say) -> None:
     )
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
-    _listen_for_changes(echoes.server, config.keys, say)
-    host, port = _WILDCARDS.get(config.host, config.host), listener.getsockname()[1]
-    url = web_url(host, port, "http" if config.tls is None else "https")
+    changing = _listen_for_changes(echoes.server, config, say)
+    url = config.url(listener.getsockname()[1])
     say(f"echo at {url} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
     echoes.say = say
     try:
         await run_web(app, listener, stop, config.tls, quic=quic)
     finally:
+        if changing is not None:
+            changing.cancel()
         await echoes.close()
 
 
-def _listen_for_changes(server: Server | InstantServer, keys: Path | None, say: Say) -> None:
-    """Read the key file again at SIGHUP, take no new calls after SIGUSR1."""
+def _listen_for_changes(
+    server: Server | InstantServer, config: ServeConfig, say: Say
+) -> asyncio.Task[None] | None:
+    """Take other keys at SIGHUP and in time, and no new calls after SIGUSR1."""
     if not isinstance(server, InstantServer):
-        return
-
-    def reload() -> None:
-        if keys is None:
-            say("there is no key file to read again: see --keys")
-            return
-        try:
-            server.rotate(load_keyring(keys))
-        except (ToolFailure, InvalidConfig) as error:
-            say(f"the keys stay as they are: {error}")
-        else:
-            say(f"keys read again from {keys}")
+        return None
 
     def drain() -> None:
         server.drain()
         say("no new calls are taken")
 
+    async def replace(keyring: Keyring) -> None:
+        server.rotate(keyring)
+
+    async def rotate(epoch: Epoch) -> None:
+        server.rotate(server.host.entrance.keyring.rotate(epoch))
+
     loop = asyncio.get_running_loop()
     # signals reach the loop on Unix only
     with contextlib.suppress(NotImplementedError, AttributeError):
-        loop.add_signal_handler(signal.SIGHUP, reload)
         loop.add_signal_handler(signal.SIGUSR1, drain)
+    changes = KeyChanges(
+        file=config.keys,
+        every_s=config.rotate_every_s,
+        present=lambda: server.host.entrance.keyring,
+        replace=replace,
+        rotate=rotate,
+        say=say,
+    )
+    return loop.create_task(changes.follow())

@@ -77,16 +77,19 @@ class Tls:
             ) from error
 
 
-def open_quic_port(listener: socket.socket) -> socket.socket:
+def open_quic_port(listener: socket.socket, *, reuse_port: bool = False) -> socket.socket:
     """Return a UDP socket at the address of a listener, for HTTP/3 beside it.
 
-    Raises ToolFailure, one line, when it is taken or what HTTP/3 needs is not installed.
+    With `reuse_port` other processes may have one there too. Raises ToolFailure, one line, when
+    it is taken or what HTTP/3 needs is not installed.
     """
     if importlib.util.find_spec("aioquic") is None:
         raise ToolFailure("HTTP/3 needs aioquic: pip install 'warp-rtc[http3]'")
     address = listener.getsockname()
     sock = socket.socket(listener.family, socket.SOCK_DGRAM)
     try:
+        if reuse_port:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sock.bind(address)
     except OSError as error:
         sock.close()

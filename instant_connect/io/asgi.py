@@ -148,6 +148,7 @@ class _Routes:
             entropy=SystemEntropy(),
             welcome=self._welcome,
             instant=self._prospects,
+            server=0 if self._instant is None else self._instant.host.answers.own,
         )
         self._pipecat = PipecatDoor(self._signalling, max_body_bytes=config.max_body_bytes)
         self._rate = RateLimit(config.rate_per_s, config.burst)

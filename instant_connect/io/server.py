@@ -147,9 +147,9 @@ class InstantServer(SessionOwner):
 
         `policy` is the application's number for what the session is to be; `fallback` is where
         offers go, unless the configuration says that. Raises `InvalidState` when no new sessions
-        are taken here.
+        are taken, here or by others that the tickets may name.
         """
-        if self.is_draining:
+        if not self.is_taking:
             raise InvalidState("this server takes no new sessions: ask another")
         bundle = self.host.bundle(self._now(), policy=policy, tickets=tickets)
         return replace(bundle, fallback=bundle.fallback or fallback).to_json()

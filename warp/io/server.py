@@ -23,6 +23,7 @@ from warp.io.driver import Driver
 from warp.io.interfaces import WILDCARDS, bind_each, expand_host
 from warp.io.port import Port, Unknown, raw_address
 from warp.io.session import Session, SessionOwner
+from warp.io.udp import UdpSocket, connect_udp
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
 from warp.trace import Trace
 
@@ -162,6 +163,18 @@ class Server(SessionOwner):
     def port_of(self, flow: Flow) -> Port | None:
         """Return the port at a flow's local address, or None."""
         return self._driver.ports.get(flow.local)
+
+    def steer(self, flow: Flow) -> UdpSocket:
+        """Let the kernel lead a flow to this process of several that share the port.
+
+        Returns what reads it, to be closed when the flow is nobody's any more. Raises `UsageError`
+        when that cannot be had.
+        """
+        port = self.port_of(flow)
+        if port is None:
+            raise InvalidState("the flow is not of this server")
+        sock = connect_udp(flow.local, flow.remote)
+        return UdpSocket(sock, port.receive, self._driver.flush_touched, self._driver.loop)
 
     def receive_unknown(self, unknown: Unknown) -> None:
         """Let `unknown` say whose a datagram is that names no session; it may make one of it."""

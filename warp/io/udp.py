@@ -60,6 +60,24 @@ def bind_udp(host: str, port: int, *, reuse_port: bool = False) -> socket.socket
     return sock
 
 
+def connect_udp(local: Address, remote: Address) -> socket.socket:
+    """Return a socket on a shared port for one peer: the kernel leads that peer's datagrams to it.
+
+    The port's other sockets must be bound with `reuse_port`. Raises `UsageError` when there is no
+    room for another socket or no way to the peer.
+    """
+    try:
+        sock = bind_udp(*local, reuse_port=True)
+    except OSError as error:  # no descriptor is left
+        raise UsageError(f"cannot open another socket: {error.strerror}") from error
+    try:
+        sock.connect(remote)
+    except OSError as error:
+        sock.close()
+        raise UsageError(f"there is no way to a peer: {error.strerror}") from error
+    return sock
+
+
 class UdpSocket:
     """A bound socket on an event loop. `receive(data, raw_address)` is called per datagram.
 

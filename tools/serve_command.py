@@ -1,0 +1,70 @@
+"""`warp serve`: a server to call, in one process or several."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warp_tools.failure import ToolFailure
+
+Texts = list[str] | None
+_KEYS = typer.Option(help="Key file of the cell (warp keys new); SIGHUP reads it again.")
+_ROTATE = typer.Option(help="Hours between other keys, without a key file; 0: at SIGHUP only.")
+_WORKERS = typer.Option(help="Processes that share the ports. SIGUSR1 drains one, or all.")
+_SERVER = typer.Option(help="Number of this server (of its first worker) within its cell.")
+_ADVERTISE = typer.Option(help="Address that answers name; once for each.")
+_ADVERTISE_PORT = typer.Option(help="UDP port that answers name, if a relay or NAT has another.")
+_CORS = typer.Option(help="Origin of pages elsewhere that may call; *: any.")
+_TOKEN = typer.Option(envvar="WARP_TOKEN", help="Bearer token that callers need.")
+_TRIAL = typer.Option(help="Origin-trial token to send with the page.")
+_INSTANT = typer.Option(help="Begin calls with their first datagram; give out bundles.")
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="TCP port for the page and for offers.")] = 8080,
+    udp_port: Annotated[int, typer.Option(help="The UDP port for all calls; 0: any.")] = 0,
+    advertise: Annotated[Texts, _ADVERTISE] = None,
+    advertise_port: Annotated[int, _ADVERTISE_PORT] = 0,
+    cors_origin: Annotated[Texts, _CORS] = None,
+    token: Annotated[str, _TOKEN] = "",
+    origin_trial: Annotated[Texts, _TRIAL] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="Certificate chain (PEM): HTTPS.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="Its private key (PEM).")] = None,
+    http3: Annotated[bool, typer.Option("--http3", help="HTTP/3 as well; needs TLS.")] = False,
+    instant: Annotated[bool, _INSTANT] = True,
+    keys: Annotated[Path | None, _KEYS] = None,
+    rotate_every: Annotated[float, _ROTATE] = 24.0,
+    workers: Annotated[int, _WORKERS] = 1,
+    server_id: Annotated[int, _SERVER] = 0,
+) -> None:
+    """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
+    from warp_tools.serve import ServeConfig
+    from warp_tools.serve import serve as run
+    from warp_tools.web import Tls
+
+    if (tls_cert is None) is not (tls_key is None):
+        raise ToolFailure("--tls-cert and --tls-key belong together")
+    config = ServeConfig(
+        host=host,
+        http_port=port,
+        udp_port=udp_port,
+        advertise=tuple(advertise or ()),
+        advertise_port=advertise_port,
+        cors_origins=tuple(cors_origin or ()),
+        token=token,
+        origin_trials=tuple(origin_trial or ()),
+        tls=Tls(certificate=tls_cert, key=tls_key) if tls_cert and tls_key else None,
+        http3=http3,
+        instant=instant,
+        keys=keys,
+        rotate_every_s=rotate_every * 3600,
+        workers=workers,
+        server=server_id,
+    )
+    if workers != 1:
+        from warp_tools.workers import serve_workers as run
+    asyncio.run(run(config, typer.echo))
