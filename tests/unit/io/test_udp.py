@@ -10,7 +10,14 @@ import pytest
 
 from tests.unit.io.support import HOST, FakeLoop, FakeSocket
 from warp.errors import UsageError
-from warp.io.udp import BACKLOG_DATAGRAMS, READ_BATCH, AddressInUse, UdpSocket, bind_udp
+from warp.io.udp import (
+    BACKLOG_DATAGRAMS,
+    READ_BATCH,
+    AddressInUse,
+    UdpSocket,
+    bind_udp,
+    connect_udp,
+)
 
 PEER = ("192.0.2.9", 5000)
 OTHER = ("192.0.2.10", 5000)
@@ -275,3 +282,20 @@ def test_two_workers_may_share_a_port() -> None:
 def test_sockets_do_not_block() -> None:
     with bound() as sock, pytest.raises(BlockingIOError):
         sock.recvfrom(10)
+
+
+def test_a_connected_socket_gets_its_peers_datagrams_and_no_others() -> None:
+    with bound(reuse_port=True) as shared, bound() as peer, bound() as other:
+        own = connect_udp(shared.getsockname(), peer.getsockname())
+        try:
+            for sender in (peer, other):
+                sender.sendto(str(sender.getsockname()[1]).encode(), shared.getsockname())
+            assert own.recv(100) == str(peer.getsockname()[1]).encode()
+            assert shared.recv(100) == str(other.getsockname()[1]).encode()
+        finally:
+            own.close()
+
+
+def test_a_peer_that_cannot_be_is_refused() -> None:
+    with bound(reuse_port=True) as shared, pytest.raises(UsageError, match="no way to a peer"):
+        connect_udp(shared.getsockname(), ("255.255.255.255", 9))
