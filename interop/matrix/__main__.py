@@ -19,6 +19,7 @@ from interop.matrix.scenarios import SCENARIOS, SLOW
 from interop.peers import KINDS, PeerAbsent, PeerKind
 
 PASSED, FAILED, ABSENT = 0, 1, 2
+_SLOW = " and ".join(SLOW).replace("%", "%%")  # argparse formats its help
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,7 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PASSED
     if wanted.prepare:
         return prepare(kinds)
-    cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out))
+    if wanted.keep and wanted.out is None:
+        parser.error("--keep needs a folder: --out")
+    cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out, keep=wanted.keep))
     if wanted.out is not None:
         wanted.out.mkdir(parents=True, exist_ok=True)
         (wanted.out / "matrix.json").write_text(json.dumps(as_json(cells), indent=1) + "\n")
@@ -73,11 +76,16 @@ def chosen(names: Sequence[str] | None, *, fast: bool) -> list[Scenario]:
 
 
 async def run(
-    kinds: Sequence[PeerKind], scenarios: Sequence[Scenario], repeat: int, out: Path | None
+    kinds: Sequence[PeerKind],
+    scenarios: Sequence[Scenario],
+    repeat: int,
+    out: Path | None,
+    *,
+    keep: bool = False,
 ) -> list[Cell]:
     """Play everything, peer by peer; says on standard error how each cell went."""
     cells: list[Cell] = []
-    async with Matrix(out) as matrix:
+    async with Matrix(out, keep=keep) as matrix:
         for number in range(1, repeat + 1):
             for kind in kinds:
                 for scenario in scenarios:
@@ -97,7 +105,7 @@ def _say(cell: Cell) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m interop.matrix", description=__doc__)
-    parser.add_argument("--fast", action="store_true", help=f"without {' and '.join(SLOW)}")
+    parser.add_argument("--fast", action="store_true", help=f"without {_SLOW}")
     parser.add_argument(
         "--peer", action="append", choices=list(KINDS), help="only this one; may be repeated"
     )
@@ -107,6 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--repeat", type=int, default=1, help="how often everything is played")
     parser.add_argument("--json", action="store_true", help="cells for machines instead")
     parser.add_argument("--out", type=Path, help="folder for matrix.json, matrix.md and failures")
+    parser.add_argument(
+        "--keep", action="store_true", help="captures and keys of what passed there, too"
+    )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="replace the table between its markers there"
     )

@@ -74,8 +74,10 @@ class Pool:
 class Matrix:
     """Runs cells; `async with` ends every process that it has started."""
 
-    def __init__(self, out: Path | None = None) -> None:
+    def __init__(self, out: Path | None = None, *, keep: bool = False) -> None:
+        """`keep`: what passed leaves its packets and keys in `out`, as what failed does."""
         self._out = out
+        self._keep = keep
         self._pool = Pool()
         self._kinds: dict[str, PeerKind] = {}
         self._best: dict[tuple[str, str], Cost] = {}
@@ -132,9 +134,10 @@ class Matrix:
                 )
             finally:
                 os.environ.pop(_KEY_LOG, None)
-            if attempt.result is Result.FAIL:
-                if stage is not None:
-                    evidence.keep(stage, folder, attempt.why)
+            failed = attempt.result is Result.FAIL
+            if stage is not None and (failed or self._keep):
+                evidence.keep(stage, folder, attempt.why or "it passed")
+            if failed:
                 await self._discard(kind)
             return attempt
 

@@ -5,6 +5,7 @@ not do is raise. The module's `SEEDS`, if it has any, are where the fuzzer start
 in a process of its own, since atheris does not return.
 
     --seconds N    how long each target runs (default 5)
+    --jobs N       how many run at the same time (default: one a core)
     --target NAME  only this one; may be repeated
 """
 
@@ -12,9 +13,11 @@ from __future__ import annotations
 
 import argparse
 import ast
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -25,7 +28,7 @@ SLOWEST_INPUT_S = 10
 
 ONE = """
 import atheris, sys
-with atheris.instrument_imports(include=["warp", "instant_connect"]):
+with atheris.instrument_imports(include=["warp", "instant_connect", "voice_backend"]):
     import tests.fuzz.{module} as module
 for number, seed in enumerate(getattr(module, "SEEDS", ())):
     with open(f"{{sys.argv[1]}}/{{number}}", "wb") as file:
@@ -45,8 +48,8 @@ def targets() -> list[tuple[str, str]]:
     ]
 
 
-def run_one(module: str, target: str, seconds: int) -> bool:
-    """Fuzz one target; returns whether it survived."""
+def run_one(module: str, target: str, seconds: int) -> tuple[bool, str]:
+    """Fuzz one target; returns whether it survived, and what there is to say."""
     with tempfile.TemporaryDirectory() as corpus:
         command = [
             sys.executable, "-c", ONE.format(module=module, target=target), corpus,
@@ -56,30 +59,31 @@ def run_one(module: str, target: str, seconds: int) -> bool:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     lines = (done.stdout + done.stderr).splitlines()
     runs = next((line for line in reversed(lines) if line.startswith("Done ")), "no runs")
-    print(f"{'ok  ' if done.returncode == 0 else 'FAIL'} {module}.{target}: {runs}", flush=True)
+    said = f"{'ok  ' if done.returncode == 0 else 'FAIL'} {module}.{target}: {runs}"
     if done.returncode:
         # the exception is on stdout, libFuzzer's progress on stderr
-        print("\n".join([*done.stdout.splitlines()[-60:], *lines[-5:]]))
-    return done.returncode == 0
+        said = "\n".join([said, *done.stdout.splitlines()[-60:], *lines[-5:]])
+    return done.returncode == 0, said
 
 
 def main() -> int:
     """Run the chosen targets; returns 0 when all survive."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=5)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--target", action="append", default=[])
     chosen = parser.parse_args()
     known = targets()
     unknown = set(chosen.target) - {name for _, name in known}
     if unknown:
         parser.error(f"no such target: {', '.join(sorted(unknown))}")
-    failed = [
-        name
-        for module, name in known
-        if not chosen.target or name in chosen.target
-        if not run_one(module, name, chosen.seconds)
-    ]
-    print(f"{len(failed)} targets failed" if failed else "all targets survived")
+    wanted = [one for one in known if not chosen.target or one[1] in chosen.target]
+    failed = 0
+    with ThreadPoolExecutor(chosen.jobs) as pool:
+        for survived, said in pool.map(lambda one: run_one(*one, chosen.seconds), wanted):
+            print(said, flush=True)
+            failed += not survived
+    print(f"{failed} targets failed" if failed else "all targets survived")
     return 1 if failed else 0
 
 
