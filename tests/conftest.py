@@ -23,6 +23,9 @@ PEERS = {
     "tshark": "apt-get install tshark",
 }
 
+IMPATIENT = ("chromium", "firefox", "browser", "page", "round_trips", "instant_module")
+"""Interop tests that judge real time have the machine to themselves: they come last."""
+
 settings.register_profile(
     "warp",
     deadline=None,
@@ -30,6 +33,16 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("warp")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With several workers (`-n 2 --dist loadgroup`), one of them has all real peers in turn."""
+    if not hasattr(config, "workerinput"):
+        return
+    items.sort(key=lambda item: any(word in item.path.name for word in IMPATIENT))
+    for item in items:
+        if "interop" in item.path.parts:
+            item.add_marker(pytest.mark.xdist_group("interop"))
 
 
 def _present(peer: str) -> bool:

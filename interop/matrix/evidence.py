@@ -1,4 +1,4 @@
-"""What is kept of a call that failed (or of all, if asked for): its datagrams, the keys to them, and all that was said.
+"""What is kept of a call that failed, or of every one: its datagrams, keys, and all that was said.
 
 call-1.pcap   raw IPv4: 192.0.2.1 is our end, 192.0.2.2 the peer; when they entered the path
 keys.log      SSLKEYLOGFILE of our end
