@@ -1,1 +1,29 @@
-"""Opus, concealment, stretching and rates: between RTP payloads and a model's samples."""
+"""Opus, concealment, stretching and rates: between RTP payloads and a model's samples.
+
+payloads ──▶ AudioReceiver.receive      frame(now) ──▶ HeardFrame, each 20 ms ──▶ model
+             JitterBuffer, OpusDecoder, Comfort, Stretcher
+payloads ◀── AudioSender.encode ◀── frames of the model's
+"""
+
+from __future__ import annotations
+
+from voice_backend.audio.opus import (
+    EncoderConfig,
+    OpusDecoder,
+    OpusEncoder,
+    OpusError,
+    OpusMissing,
+)
+from voice_backend.audio.receive import AudioReceiver, HeardFrame
+from voice_backend.audio.send import AudioSender
+
+__all__ = [
+    "AudioReceiver",
+    "AudioSender",
+    "EncoderConfig",
+    "HeardFrame",
+    "OpusDecoder",
+    "OpusEncoder",
+    "OpusError",
+    "OpusMissing",
+]
