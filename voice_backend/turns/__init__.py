@@ -1,10 +1,10 @@
 """Who has the floor: end of turn, barge-in, back-channels. Pure machines of media time.
 
-    detector's likelihoods ─▶ speech ─▶ end_of_turn ─▶ PauseReached ─▶ (turn model) ─▶ TurnEnded
-                                │
-    frames that were played ────┴────▶ overlap ─▶ OutputHeld ─▶ OutputResumed, BackChannel
-                                                        └─▶ Yielded
-    all of it inside `Floor`, which is told of frames and drained by `events()`
+detector's likelihoods ─▶ speech ─▶ end_of_turn ─▶ PauseReached ─▶ (turn model) ─▶ TurnEnded
+                            │
+frames that were played ────┴────▶ overlap ─▶ OutputHeld ─▶ OutputResumed, BackChannel
+                                                    └─▶ Yielded
+all of it inside `Floor`, which is told of frames and drained by `events()`
 """
 
 from voice_backend.turns.back_channel import is_back_channel
