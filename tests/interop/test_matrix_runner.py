@@ -162,6 +162,24 @@ def test_the_command_writes_both_reports(
     assert KINDS["ours"].title in text
 
 
+@pytest.mark.slow
+def test_captures_of_what_passed_are_kept_when_asked_for(tmp_path: Path) -> None:
+    arguments = ["--peer", "ours", "--scenario", START.name, "--keep", "--out", str(tmp_path)]
+    assert main(arguments) == 0
+    (folder,) = (tmp_path / "ours").iterdir()
+    with open_capture(folder / "call-1.pcap") as reader:
+        assert len(list(reader)) > 4
+    assert "EXPORTER_SECRET" in (folder / "keys.log").read_text()
+    with pytest.raises(SystemExit):
+        main(arguments[:-2])
+
+
+def test_its_help_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "10 % loss" in capsys.readouterr().out
+
+
 def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text("nothing")
