@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.unit.sdp.build import OWN_INIT, local
+from warp.io import listen
 from warp.sdp import create_answer, create_offer, negotiate, parse_description
 
 pytestmark = pytest.mark.interop
@@ -62,3 +63,39 @@ def test_aiortc_answers_our_offer(require_peer: Callable[[str], None]) -> None:
     assert result.audio[0].send_codecs[0].payload_type == 111
     assert result.data is not None and result.data.remote_init is None
     assert result.transport.candidates
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["balanced", "max-compat", "max-bundle"])
+@pytest.mark.parametrize("kinds", [("audio", "video"), ("video", "audio")])
+def test_aiortc_that_offers_video_as_well_can_call_us(
+    policy: str, kinds: tuple[str, str], require_peer: Callable[[str], None]
+) -> None:
+    require_peer("aiortc")
+    asyncio.run(call_with_video(policy, kinds))
+
+
+async def call_with_video(policy: str, kinds: tuple[str, str]) -> None:
+    """Call a server of ours: the video is refused, and the rest comes up."""
+    import aioice.ice
+    from aiortc import RTCBundlePolicy, RTCConfiguration, RTCPeerConnection, RTCSessionDescription
+
+    configuration = RTCConfiguration(iceServers=[], bundlePolicy=RTCBundlePolicy(policy))
+    opened = asyncio.Event()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aioice.ice, "get_host_addresses", lambda use_ipv4, use_ipv6: ["127.0.0.1"])
+        peer = RTCPeerConnection(configuration)
+        for kind in kinds:
+            peer.addTransceiver(kind)
+        peer.createDataChannel("chat").on("open", opened.set)
+        async with await listen("127.0.0.1") as server:
+            await peer.setLocalDescription(await peer.createOffer())
+            session = server.accept_offer(peer.localDescription.sdp)
+            answer = RTCSessionDescription(sdp=session.answer, type="answer")
+            await peer.setRemoteDescription(answer)
+            await asyncio.wait_for(opened.wait(), 20)
+            await session.connected(20)
+            directions = {one.kind: one.currentDirection for one in peer.getTransceivers()}
+            assert directions["video"] == "inactive" and directions["audio"] != "inactive"
+            assert peer.connectionState == "connected"
+            await peer.close()

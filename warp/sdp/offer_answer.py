@@ -34,6 +34,7 @@ from warp.sdp.model import (
     Source,
     TransportDescription,
 )
+from warp.sdp.refusal import bundle_of_sections, reads_refused_sections, refuse
 
 _RTP = "UDP/TLS/RTP/SAVPF"
 _SCTP = "UDP/DTLS/SCTP"
@@ -72,7 +73,8 @@ def create_offer(
     for index, item in enumerate(places):
         old = before[index] if index < len(before) else None
         if item is None:
-            sections.append(_refuse(before[index]))
+            asked = before[index].rejected and before[index].transport.ufrag
+            sections.append(refuse(before[index], transport if asked else None))
             continue
         kept = old if old is not None and not old.rejected else None
         mid = item.mid or (kept.mid if kept is not None else None) or _new_mid(mids)
@@ -91,7 +93,7 @@ def create_offer(
             )
         else:
             sections.append(_data(item, mid, host, port, shown, sctp_init))
-    bundle = tuple([s.mid for s in sections if s.mid is not None and not s.rejected])
+    bundle = bundle_of_sections(sections, [section.mid for section in sections])
     return _describe(local, previous, tuple(sections), bundle)
 
 
@@ -117,21 +119,19 @@ def create_answer(
         echo_ice_options(offered_ice_options(offer), local.transport.answer_options),
     )
     transport = _transport(local.transport, options, setup)
+    in_full = transport if reads_refused_sections(offer) else None
     host, port = local.transport.address or ("0.0.0.0", _DISCARD_PORT)
     sections: list[MediaDescription] = []
     for section, item in zip(offer.media, chosen, strict=True):
-        shown = transport if section is lead else _without_candidates(transport)
+        tagged = section is lead or in_full is not None
+        shown = transport if tagged else _without_candidates(transport)
         if item is None:
-            sections.append(_refuse(section))
+            sections.append(refuse(section, in_full))
         elif isinstance(item, LocalAudio):
             sections.append(_answer_audio(section, item, host, port, shown))
         else:
             sections.append(_answer_data(section, item, host, port, shown, sctp_init))
-    bundle = tuple([
-        s.mid
-        for s in sections
-        if s.mid is not None and not s.rejected and offer.bundle_of(s.mid) is not None
-    ])  # fmt: skip
+    bundle = bundle_of_sections(sections, [mid for group in offer.bundles for mid in group])
     return _describe(local, previous, tuple(sections), bundle)
 
 
@@ -398,15 +398,6 @@ def _answer_data(
         address=host,
         transport=transport,
         sctp=SctpDescription(item.sctp_port, item.max_message_size, own),
-    )
-
-
-def _refuse(section: MediaDescription) -> MediaDescription:
-    """Return the section with port 0 and nothing that describes a use of it."""
-    sctp = SctpDescription(section.sctp.effective_port) if section.sctp is not None else None
-    direction = Direction.INACTIVE if sctp is None else Direction.SENDRECV
-    return MediaDescription(
-        section.kind, 0, section.protocol, section.formats, section.mid, direction, sctp=sctp
     )
 
 
