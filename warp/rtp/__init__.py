@@ -3,6 +3,7 @@
 SRTP ──▶ RtpSession.receive_rtp ──▶ RtpRouter ──▶ AudioReceiver ──▶ frames()  ──▶ player
          (mid, SSRC, payload type)                │ ReorderBuffer, NackList, Reception
 SRTCP ─▶ RtpSession.receive_rtcp ──▶ receivers, senders
+frames ─▶ JitterBuffer.insert, take ──▶ steps of a player that owes sound all the time
 SRTP ◀── AudioSender.packetize ◀── pacer
 SRTP ◀── RtpSession.rtp_to_send  (what the peer missed)
 SRTCP ◀─ RtpSession.rtcp_to_send (SR, RR, NACK, transport-wide feedback, BYE)
@@ -23,12 +24,14 @@ from warp.rtp.header_extensions import (
     build_extensions,
     parse_extensions,
 )
-from warp.rtp.jitter import ReorderBuffer
+from warp.rtp.jitter import JitterBuffer
 from warp.rtp.opus import has_fec, has_voice, is_dtx, packet_samples, parse_opus
 from warp.rtp.packet import RtpDiscard, RtpPacket, is_rtcp, parse_rtp
+from warp.rtp.playout import Action, JitterConfig, JitterCounts, Placing, Step
 from warp.rtp.receiver import AudioReceiver
 from warp.rtp.reception import ReceiverStats
 from warp.rtp.red import RedBlock, build_red, parse_red
+from warp.rtp.reorder import ReorderBuffer
 from warp.rtp.router import RtpRouter
 from warp.rtp.rtcp import RtcpDiscard, build_rtcp, parse_rtcp
 from warp.rtp.sender import AudioSender, SenderStats
@@ -40,13 +43,18 @@ __all__ = [
     "AUDIO_LEVEL_URI",
     "MID_URI",
     "TRANSPORT_CC_URI",
+    "Action",
     "AudioFrame",
     "AudioReceiver",
     "AudioSender",
     "ExtensionMap",
     "FeedbackReceived",
     "HeaderExtensions",
+    "JitterBuffer",
+    "JitterConfig",
+    "JitterCounts",
     "PayloadKind",
+    "Placing",
     "ReceiverConfig",
     "ReceiverStats",
     "RedBlock",
@@ -61,6 +69,7 @@ __all__ = [
     "SessionConfig",
     "SourceBegan",
     "SourceEnded",
+    "Step",
     "TelephoneEvent",
     "ToneBegan",
     "ToneEnded",

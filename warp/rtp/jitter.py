@@ -1,122 +1,360 @@
-"""The reorder buffer: packets leave in order, exactly once, or their place is marked.
+"""The jitter buffer: packets of one source in any order become media time without a hole.
 
-    in order, nothing waiting  ──────────────────────────────▶ straight to the player
-    ahead of a gap             ──▶ waits ──▶ gap filled      ──▶ out
-                                          └▶ waited too long ──▶ gap frame, then out
+    insert ──▶ late? a copy? a leap? ──▶ packets by timestamp ──▶ take, as often as the player needs
+       └─▶ DelayMeter ─▶ target delay ─▶ advise: how far playout lies from the target
 
-It holds nothing as long as nothing is missing: `receiver` bypasses it. Bounded by its capacity. It
-adds no delay for smoothness; that is the player's business, which knows what it has in stock.
+    next packet begins at the position ───────────────▶ PLAY
+    behind a gap: numbers missing, it has redundancy ─▶ RECOVER (it stays, and is played next)
+                  numbers missing                    ─▶ CONCEAL
+                  none missing: DTX (RFC 6716 2.1.9) ─▶ COMFORT, shorter or longer as advised
+    no packet at all ─────────────────────────────────▶ CONCEAL or COMFORT, and time stands still:
+                  if the packet only is late, it is played, and the delay has grown; if it is
+                  lost, what was concealed counts (RFC 3550 has no rule; this is what players do)
+
+Delay is measured from the arrival that the fastest packets have: a packet that is played `delay`
+after that may have been late by so much. The wanted delay is the 95th percentile of what packets
+are late by, plus one frame of the player's. Called by a player that owes a frame each 10 or 20 ms;
+Opus, 8 to 48 kHz clocks. Nothing here decodes.
 """
 
 from __future__ import annotations
 
-import enum
+from typing import Final, NamedTuple
 
-from warp.rtp.frame import AudioFrame
+from warp.rtp.delay import DelayMeter
+from warp.rtp.opus import CLOCK_RATE, FRAME_SAMPLES, has_fec, is_dtx, packet_samples
+from warp.rtp.playout import Action, JitterConfig, JitterCounts, Placing, Step
+
+UNIT: Final = 120
+"""2.5 ms: concealment and redundancy come in multiples of it (RFC 6716 section 2.1.4)."""
+_LEAP_S = 2.0
+_DECAY_S = 2.0
+_LOSSY = 0.003
+"""Share of lost packets above which redundancy is waited for."""
+_TOO_FAR = 480
+_TOO_CLOSE = 360
+"""How far from the wanted delay, in ticks, nothing is done about it: each change is heard."""
 
 
-class Arrival(enum.Enum):
-    """What became of an inserted frame."""
-
-    KEPT = "kept"
-    DUPLICATE = "duplicate"
-    LATE = "late"
+class _Packet(NamedTuple):
+    sequence: int
+    payload: bytes
+    ticks: int
 
 
-class ReorderBuffer:
-    """Frames behind a gap, by extended sequence number."""
+class _Numbers:
+    """Extends sequence numbers and timestamps, and knows what has been played."""
 
-    __slots__ = ("_capacity", "_given_up", "_wait_s", "deadline", "entries", "heard", "next")
+    __slots__ = ("_played", "_recent", "heard", "heard_at", "highest", "latest", "suspect")
 
-    def __init__(self, wait_s: float, capacity: int) -> None:
-        self._wait_s = wait_s
-        self._capacity = capacity
-        self._given_up: dict[int, None] | None = None
-        self.entries: dict[int, AudioFrame] = {}
-        self.heard = 0
-        """Timestamp of the frame before `next`."""
-        self.next = 0
-        """Extended sequence number that leaves next. Only meaningful while `entries` has any."""
-        self.deadline: float | None = None
-        """When the gap at the front is given up; None while nothing waits."""
+    def __init__(self, recent: int) -> None:
+        self._played: dict[int, None] = {}
+        self._recent = recent
+        self.begin(0, 0)
+        self.suspect: int | None = None
+        """Transit of the packet that leapt last."""
 
-    def begin(self, next_sequence: int, previous_timestamp: int) -> None:
-        """Say where the stream stands, before the first frame behind a gap is inserted."""
-        self.next = next_sequence
-        self.heard = previous_timestamp
+    def begin(self, sequence: int, timestamp: int) -> None:
+        self.highest = sequence
+        self.latest = timestamp
+        self.heard = sequence - 1
+        """Sequence number played last."""
+        self.heard_at = timestamp - (1 << 32)
+        """Its timestamp: what belongs before it comes too late, however long it lasts."""
+        self._played.clear()
 
-    def insert(self, frame: AudioFrame) -> Arrival:
-        """Keep a frame until its turn. Call `take` afterwards."""
-        sequence = frame.sequence
-        if sequence < self.next:
-            return self.judge_late(sequence)
-        if sequence in self.entries:
-            return Arrival.DUPLICATE
-        self.entries[sequence] = frame
-        self._rearm()
-        return Arrival.KEPT
+    def extend(self, sequence: int, timestamp: int) -> tuple[int, int]:
+        """Return both without their wraps, near to the highest so far (RFC 3550 A.1)."""
+        ahead = ((sequence - self.highest + 0x8000) & 0xFFFF) - 0x8000
+        later = ((timestamp - self.latest + 0x80000000) & 0xFFFFFFFF) - 0x80000000
+        return self.highest + ahead, self.latest + later
 
-    def judge_late(self, sequence: int) -> Arrival:
-        """Tell whether a frame behind `next` was given up or is a copy."""
-        if self._given_up is not None and sequence in self._given_up:
-            del self._given_up[sequence]
-            return Arrival.LATE
-        return Arrival.DUPLICATE
+    def play(self, sequence: int, timestamp: int) -> int:
+        """Remember what is played; returns how many numbers before it were missing."""
+        missing = max(sequence - self.heard - 1, 0)
+        self.heard = max(self.heard, sequence)
+        self.heard_at = timestamp
+        played = self._played
+        played[timestamp] = None
+        if len(played) > self._recent:
+            del played[next(iter(played))]
+        return missing
 
-    def take(self, now: float) -> list[AudioFrame]:
-        """Return what may leave now, in order, with a gap frame for each run given up."""
-        out: list[AudioFrame] = []
-        entries = self.entries
-        while entries:
-            frame = entries.pop(self.next, None)
-            if frame is None:
-                full = len(entries) >= self._capacity
-                if not full and (self.deadline is None or self.deadline > now):
-                    break
-                frame = self._skip(out)
-            out.append(frame)
-            self.next = frame.sequence + 1
-            self.heard = frame.timestamp
-            self._rearm()
-        return out
+    def was_played(self, timestamp: int) -> bool:
+        return timestamp in self._played
 
-    def flush(self) -> list[AudioFrame]:
-        """Return everything that waits, gaps marked, and be empty."""
-        out: list[AudioFrame] = []
-        while self.entries:
-            frame = self.entries.pop(self.next, None) or self._skip(out)
-            out.append(frame)
-            self.next = frame.sequence + 1
-            self.heard = frame.timestamp
-        self._rearm()
-        return out
 
-    def forget(self) -> None:
-        """Drop what is remembered of given-up numbers (the source restarted)."""
-        self._given_up = None
+class JitterBuffer:
+    """Packets of one source, by media time; nothing leaves twice and nothing piles up."""
 
-    def _skip(self, out: list[AudioFrame]) -> AudioFrame:
-        """Give up the gap at the front: append its gap frame, return the frame behind it."""
-        sequence = min(self.entries)
-        frame = self.entries.pop(sequence)
-        lost = sequence - self.next
-        # the missing packets share the time between their neighbours
-        step = (frame.timestamp - self.heard) // (lost + 1)
-        timestamp = self.heard + max(step, 0)
-        out.append(AudioFrame(None, timestamp, self.next, False, frame.payload_type, None,
-                              frame.received_at, lost))  # fmt: skip
-        given_up = self._given_up
-        if given_up is None:
-            given_up = self._given_up = {}
-        given_up.update(dict.fromkeys(range(max(self.next, sequence - self._capacity), sequence)))
-        while len(given_up) > 2 * self._capacity:
-            del given_up[next(iter(given_up))]
-        return frame
+    __slots__ = (
+        "_bounds",
+        "_fec",
+        "_loss",
+        "_meter",
+        "_numbers",
+        "_pace",
+        "_packets",
+        "_quiet",
+        "_stalled",
+        "config",
+        "counts",
+        "position",
+        "target",
+    )
 
-    def _rearm(self) -> None:
-        entries = self.entries
-        if not entries or self.next in entries:
-            self.deadline = None
+    def __init__(self, config: JitterConfig | None = None) -> None:
+        self.config = config = config or JitterConfig()
+        self.counts = JitterCounts()
+        self.target = _ticks(config.start_delay_s)
+        """The wanted delay, in ticks of 48 kHz."""
+        self.position: int | None = None
+        """Media time up to which steps were taken; None before the first packet is due."""
+        self._bounds = _ticks(config.min_delay_s), _ticks(config.max_delay_s)
+        self._meter = DelayMeter(config.window_s, config.quantile)
+        self._numbers = _Numbers(2 * config.capacity)
+        self._packets: dict[int, _Packet] = {}
+        self._stalled = 0
+        self._quiet = True
+        self._fec = 0
+        """Ticks that a packet of the source lasts, when it carries redundancy."""
+        self._loss = 0.0
+        self._pace = 0
+
+    def __len__(self) -> int:
+        return len(self._packets)
+
+    # -- in ------------------------------------------------------------------------------------
+
+    def insert(self, payload: bytes, sequence: int, timestamp: int, now: float) -> Placing:
+        """Take in one packet that came at `now`; numbers of the wire, or extended."""
+        counts = self.counts
+        counts.received += 1
+        ticks = packet_samples(payload)
+        if not ticks:
+            counts.refused += 1
+            return Placing.REFUSED
+        numbers = self._numbers
+        if not self._meter.known:
+            numbers.begin(sequence, timestamp)
+        sequence, timestamp = numbers.extend(sequence, timestamp)
+        transit = _ticks(now) - timestamp
+        if self._meter.known and abs(transit - self._meter.base) > _ticks(_LEAP_S):
+            # one is an error or a forgery; two that agree are a source that began anew
+            if numbers.suspect is None or abs(transit - numbers.suspect) > _ticks(_LEAP_S) // 4:
+                numbers.suspect = transit
+                counts.leapt += 1
+                return Placing.LEAPT
+            self.restart()
+            numbers.begin(sequence, timestamp)
+        numbers.suspect = None
+        return self._place(_Packet(sequence, payload, ticks), timestamp, transit, now)
+
+    def _place(self, packet: _Packet, timestamp: int, transit: int, now: float) -> Placing:
+        counts, numbers, position = self.counts, self._numbers, self.position
+        if timestamp in self._packets or numbers.was_played(timestamp):
+            counts.duplicates += 1
+            return Placing.DUPLICATE
+        if packet.sequence > numbers.highest:
+            numbers.highest, numbers.latest = packet.sequence, max(numbers.latest, timestamp)
+        elif packet.sequence < numbers.highest:
+            counts.reordered += 1
+        late = position is not None and (
+            timestamp + packet.ticks <= position or timestamp < numbers.heard_at
+        )
+        self._measure(transit, now, waited_for=late or self._stalled > 0)
+        if late:
+            counts.late += 1
+            return Placing.LATE
+        self._packets[timestamp] = packet
+        if len(self._packets) > self.config.capacity:
+            del self._packets[min(self._packets)]
+            counts.overflowed += 1
+        return Placing.KEPT
+
+    def _measure(self, transit: int, now: float, *, waited_for: bool) -> None:
+        """Move the wanted delay: up at once, down slowly."""
+        meter = self._meter
+        passed = meter.add(transit, now)
+        frame = _ticks(self.config.frame_s)
+        low, high = self._bounds
+        if self._fec and self._loss > _LOSSY:
+            # redundancy is of use only if the packet behind the lost one is there in time
+            low = min(low + self._fec, high)
+        wanted = min(max(meter.spread + frame, low), high)
+        if waited_for:
+            needed = min(transit - meter.base + frame, high)
+            wanted = max(wanted, self.target + (needed - self.target) // 2)
+        if wanted < self.target:
+            wanted = max(wanted, int(self.target - (self.target - wanted) * passed / _DECAY_S))
+        self.target = wanted
+
+    def restart(self) -> None:
+        """Begin anew with the next packet; the wanted delay stays, packets that wait go."""
+        self._packets.clear()
+        self._meter.clear()
+        self.position = None
+        self._stalled = 0
+        self._quiet = True
+        self._pace = 0
+        self._numbers.suspect = None
+        self.counts.restarts += 1
+
+    # -- out -----------------------------------------------------------------------------------
+
+    def delay(self, now: float, held: int = 0) -> int:
+        """Return by how much playout is behind the fastest packets, in ticks.
+
+        `held` is what the player has taken and not played yet.
+        """
+        if self.position is None:
+            return 0
+        return _ticks(now) - self.position + held - self._meter.base
+
+    def advise(self, now: float, held: int = 0) -> int:
+        """Return by how many ticks playout is too far behind (negative: too close); 0: near enough.
+
+        Once a frame, before its steps are taken. Media beyond the ceiling is left out here.
+        """
+        if self.position is None:
+            return 0
+        over = self.delay(now, held) - _ticks(self.config.ceiling_s)
+        if over > 0:
+            self._leave_out(-(-over // UNIT) * UNIT)
+        excess = self.delay(now, held) - self.target
+        if self._pace > 0:
+            stays = excess > UNIT
+        elif self._pace < 0:
+            stays = excess < 0
         else:
-            # every gap was known since the first packet beyond it
-            self.deadline = min(f.received_at for f in entries.values()) + self._wait_s
+            stays = not -_TOO_CLOSE <= excess <= _TOO_FAR
+        self._pace = (1 if excess > 0 else -1) if stays else 0
+        return excess if stays else 0
+
+    def _leave_out(self, ticks: int) -> None:
+        """Move on past media that has become too old."""
+        position = self.position = (self.position or 0) + ticks
+        packets = self._packets
+        if packets:
+            self.counts.skipped_ms += ticks * 1000 / CLOCK_RATE
+        for timestamp in sorted(packets):
+            packet = packets[timestamp]
+            if timestamp + packet.ticks > position:
+                break
+            del packets[timestamp]
+            self._numbers.play(packet.sequence, timestamp)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the next step would be PLAY."""
+        return bool(self._packets) and min(self._packets) <= (self.position or 0)
+
+    def take(self, want: int, now: float, held: int = 0) -> Step:
+        """Return the next step: a whole packet, or up to `want` ticks of something else.
+
+        `want` is rounded up to 2.5 ms. Call it until the player has a frame.
+        """
+        want = -(-max(want, 1) // UNIT) * UNIT
+        packets = self._packets
+        if self.position is None:
+            if not packets:
+                return self._make_up(Action.COMFORT, want)
+            self._start(now)
+        while packets:
+            timestamp = min(packets)
+            packet = packets[timestamp]
+            gap = timestamp - (self.position or 0)
+            if gap > 0:
+                gap = self._pass_over(gap, packet, now, held)
+            if gap > 0:
+                return self._bridge(gap, want, packet, now, held)
+            del packets[timestamp]
+            if gap + packet.ticks > 0:
+                return self._play(packet, timestamp, -gap)
+            # a longer packet has covered its time
+            self.counts.late += 1
+        return self._stall(want)
+
+    def _start(self, now: float) -> None:
+        """Put the first packet as far ahead as it has to wait."""
+        first = min(self._packets)
+        early = first - (_ticks(now) - self._meter.base - self.target)
+        self.position = first - max(early, 0) // UNIT * UNIT
+
+    def _pass_over(self, gap: int, packet: _Packet, now: float, held: int) -> int:
+        """Shorten a gap by what was made up in its place, or may be left out; returns the rest."""
+        missing = packet.sequence - self._numbers.heard - 1
+        if missing > 0:
+            self._fec = packet.ticks if has_fec(packet.payload) else 0
+        skip = 0
+        if self._stalled or missing <= 0 or self._quiet:
+            skip = max(self._stalled, self.delay(now, held) - self.target)
+        self._stalled = 0
+        skip = min(gap, skip // UNIT * UNIT) if gap - skip >= UNIT else gap
+        if skip <= 0:
+            return gap
+        self.position = (self.position or 0) + skip
+        return gap - skip
+
+    def _bridge(self, gap: int, want: int, packet: _Packet, now: float, held: int) -> Step:
+        """Fill the way to the next packet."""
+        position = self.position or 0
+        silent = self._quiet
+        if packet.sequence - self._numbers.heard <= 1:
+            silent = True
+        elif self._fec:
+            cover = FRAME_SAMPLES[packet.payload[0] >> 3]
+            if gap <= cover:
+                self.position = position + gap
+                self.counts.recovered += 1
+                return Step(Action.RECOVER, gap, packet.payload)
+            gap -= cover
+        ticks = min(gap, want)
+        if not silent:
+            self.position = position + ticks
+            return self._make_up(Action.CONCEAL, ticks)
+        # a pause costs nothing to prolong
+        wanting = min(max(self.target - self.delay(now, held), 0), ticks) // UNIT * UNIT
+        self.position = position + ticks - wanting
+        return self._make_up(Action.COMFORT, ticks)
+
+    def _play(self, packet: _Packet, timestamp: int, skip: int) -> Step:
+        missing = self._numbers.play(packet.sequence, timestamp)
+        counts = self.counts
+        counts.played += 1
+        counts.lost += missing
+        self._loss += ((1.0 if missing else 0.0) - self._loss) / 256
+        self._quiet = is_dtx(packet.payload)
+        self._stalled = 0
+        self.position = timestamp + packet.ticks
+        return Step(Action.PLAY, packet.ticks - skip, packet.payload, skip)
+
+    def _stall(self, want: int) -> Step:
+        """Nothing is there: the next packet is late, lost, or not sent."""
+        if not self._stalled and not self._quiet:
+            self.counts.stalls += 1
+        self._stalled += want
+        if self._stalled > _ticks(self.config.ceiling_s):
+            self._quiet = True
+        return self._make_up(Action.COMFORT if self._quiet else Action.CONCEAL, want)
+
+    def _make_up(self, action: Action, ticks: int) -> Step:
+        if action is Action.CONCEAL:
+            self.counts.concealed_ms += ticks * 1000 / CLOCK_RATE
+        else:
+            self.counts.comfort_ms += ticks * 1000 / CLOCK_RATE
+        return Step(action, ticks)
+
+    @property
+    def target_s(self) -> float:
+        """The wanted delay in seconds."""
+        return self.target / CLOCK_RATE
+
+    @property
+    def drift_ppm(self) -> float | None:
+        """By how much the peer's clock runs fast (negative: slow), or None so far."""
+        return self._meter.drift_ppm(CLOCK_RATE)
+
+
+def _ticks(seconds: float) -> int:
+    return int(seconds * CLOCK_RATE)

@@ -1,7 +1,7 @@
 """One media section's incoming audio: packets in any order become frames in order, exactly once.
 
     router ──▶ receive ──┬─ next in order, nothing waiting ───────────────────▶ frames
-                         └─ anything else ─▶ judge ─▶ gaps, copies ─▶ jitter ─▶ frames
+                         └─ anything else ─▶ judge ─▶ gaps, copies ─▶ reorder ─▶ frames
 
 Sequence rules and statistics are RFC 3550 appendix A, in `reception`; requests for lost packets
 RFC 4585; redundancy RFC 2198; digits RFC 4733. `router` and `session` are the callers.
@@ -16,12 +16,12 @@ from warp.rtp.config import PayloadKind, ReceiverConfig
 from warp.rtp.events import SourceBegan, SourceEnded
 from warp.rtp.frame import AudioFrame
 from warp.rtp.header_extensions import ExtensionMap, iterate_elements
-from warp.rtp.jitter import Arrival, ReorderBuffer
 from warp.rtp.media_time import SenderClock
 from warp.rtp.nack import NackList
 from warp.rtp.packet import RtpDiscard, RtpPacket
 from warp.rtp.reception import Place, ReceiverStats, Reception, Tally
 from warp.rtp.red import RedBlock, parse_red
+from warp.rtp.reorder import Arrival, ReorderBuffer
 from warp.rtp.rtcp import ReportBlock, SenderReport
 from warp.rtp.telephone_event import ToneTracker, parse_telephone_event
 from warp.trace import Trace

@@ -1,0 +1,122 @@
+"""The reorder buffer: packets leave in order, exactly once, or their place is marked.
+
+    in order, nothing waiting  ──────────────────────────────▶ straight to the player
+    ahead of a gap             ──▶ waits ──▶ gap filled      ──▶ out
+                                          └▶ waited too long ──▶ gap frame, then out
+
+It holds nothing as long as nothing is missing: `receiver` bypasses it. Bounded by its capacity. It
+adds no delay for smoothness; that is the player's business, which knows what it has in stock.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from warp.rtp.frame import AudioFrame
+
+
+class Arrival(enum.Enum):
+    """What became of an inserted frame."""
+
+    KEPT = "kept"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+
+
+class ReorderBuffer:
+    """Frames behind a gap, by extended sequence number."""
+
+    __slots__ = ("_capacity", "_given_up", "_wait_s", "deadline", "entries", "heard", "next")
+
+    def __init__(self, wait_s: float, capacity: int) -> None:
+        self._wait_s = wait_s
+        self._capacity = capacity
+        self._given_up: dict[int, None] | None = None
+        self.entries: dict[int, AudioFrame] = {}
+        self.heard = 0
+        """Timestamp of the frame before `next`."""
+        self.next = 0
+        """Extended sequence number that leaves next. Only meaningful while `entries` has any."""
+        self.deadline: float | None = None
+        """When the gap at the front is given up; None while nothing waits."""
+
+    def begin(self, next_sequence: int, previous_timestamp: int) -> None:
+        """Say where the stream stands, before the first frame behind a gap is inserted."""
+        self.next = next_sequence
+        self.heard = previous_timestamp
+
+    def insert(self, frame: AudioFrame) -> Arrival:
+        """Keep a frame until its turn. Call `take` afterwards."""
+        sequence = frame.sequence
+        if sequence < self.next:
+            return self.judge_late(sequence)
+        if sequence in self.entries:
+            return Arrival.DUPLICATE
+        self.entries[sequence] = frame
+        self._rearm()
+        return Arrival.KEPT
+
+    def judge_late(self, sequence: int) -> Arrival:
+        """Tell whether a frame behind `next` was given up or is a copy."""
+        if self._given_up is not None and sequence in self._given_up:
+            del self._given_up[sequence]
+            return Arrival.LATE
+        return Arrival.DUPLICATE
+
+    def take(self, now: float) -> list[AudioFrame]:
+        """Return what may leave now, in order, with a gap frame for each run given up."""
+        out: list[AudioFrame] = []
+        entries = self.entries
+        while entries:
+            frame = entries.pop(self.next, None)
+            if frame is None:
+                full = len(entries) >= self._capacity
+                if not full and (self.deadline is None or self.deadline > now):
+                    break
+                frame = self._skip(out)
+            out.append(frame)
+            self.next = frame.sequence + 1
+            self.heard = frame.timestamp
+            self._rearm()
+        return out
+
+    def flush(self) -> list[AudioFrame]:
+        """Return everything that waits, gaps marked, and be empty."""
+        out: list[AudioFrame] = []
+        while self.entries:
+            frame = self.entries.pop(self.next, None) or self._skip(out)
+            out.append(frame)
+            self.next = frame.sequence + 1
+            self.heard = frame.timestamp
+        self._rearm()
+        return out
+
+    def forget(self) -> None:
+        """Drop what is remembered of given-up numbers (the source restarted)."""
+        self._given_up = None
+
+    def _skip(self, out: list[AudioFrame]) -> AudioFrame:
+        """Give up the gap at the front: append its gap frame, return the frame behind it."""
+        sequence = min(self.entries)
+        frame = self.entries.pop(sequence)
+        lost = sequence - self.next
+        # the missing packets share the time between their neighbours
+        step = (frame.timestamp - self.heard) // (lost + 1)
+        timestamp = self.heard + max(step, 0)
+        out.append(AudioFrame(None, timestamp, self.next, False, frame.payload_type, None,
+                              frame.received_at, lost))  # fmt: skip
+        given_up = self._given_up
+        if given_up is None:
+            given_up = self._given_up = {}
+        given_up.update(dict.fromkeys(range(max(self.next, sequence - self._capacity), sequence)))
+        while len(given_up) > 2 * self._capacity:
+            del given_up[next(iter(given_up))]
+        return frame
+
+    def _rearm(self) -> None:
+        entries = self.entries
+        if not entries or self.next in entries:
+            self.deadline = None
+        else:
+            # every gap was known since the first packet beyond it
+            self.deadline = min(f.received_at for f in entries.values()) + self._wait_s
