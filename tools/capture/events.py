@@ -22,7 +22,7 @@ class Mark(enum.Enum):
     DUPLICATE = "duplicate of"
     """The very same datagram on the same flow."""
     LOST = "lost"
-    """It did not reach the second place where this capture looks."""
+    """It did not show at the second place where this capture looks."""
     UNANSWERED = "unanswered"
     ANSWERS = "answers"
     ACKNOWLEDGES = "acks"
@@ -48,6 +48,7 @@ class Event:
         "count",
         "cut",
         "destination",
+        "interface",
         "marks",
         "number",
         "says",
@@ -75,6 +76,8 @@ class Event:
         """When the capture saw it a second time, at another place on its way."""
         self.side = side
         self.source, self.destination, self.transport = ends
+        self.interface = 0
+        """Of the capture that saw it first."""
         self.size = size
         self.contents = contents
         self.cut = cut
@@ -102,7 +105,7 @@ class Event:
 
     @property
     def lost(self) -> bool:
-        """Whether it did not reach the second place of the capture."""
+        """Whether it did not show at the second place of the capture."""
         return self.marked(Mark.LOST)
 
     def mark(self, mark: Mark, number: int = 0) -> None:

@@ -56,20 +56,37 @@ def _capture(facts: Facts) -> Iterator[Finding]:
             text=f"{session.cut} of {session.datagrams} datagrams were cut by the capture (snap "
             "length): what stood behind the cut is unknown. Record with tcpdump -s 0.",
         )
-    passed = [event for event in session.events if event.again_ns is not None]
-    if passed:
-        transit = min((event.again_ns or 0) - event.time_ns for event in passed) / 1e6
+    yield from _places(facts)
+
+
+def _places(facts: Facts) -> Iterator[Finding]:
+    """The capture looks at two places of the way."""
+    session = facts.session
+    if session.skew_ns is not None:
         yield Finding(
             id="two-places",
             weight=Weight.NOTE,
-            text=f"Datagrams were captured at two places of their way, {transit:.1f} ms apart: "
-            "what is sent is timed at the first, what arrives at the second.",
+            text="Datagrams were captured at two places whose clocks differ by about "
+            f"{session.skew_ns / 1e6:.0f} ms, so that datagrams of both sides are at the same one "
+            "first: only what that one shows is told here.",
         )
+    passed = any(event.again_ns is not None for event in session.events)
+    if passed:
+        ways = zip((0, 1), session.sights.transits_ns, strict=True)
+        known = [(side, way) for side, way in ways if way is not None]
+        apart = " and ".join(f"{way / 1e6:.1f} ms on {facts.letter(s)}'s way" for s, way in known)
+        text = f"Datagrams were captured at two places of their way, {apart}: what is sent is "
+        text += "timed at the first, what arrives at the second."
+        if session.sights.missed:
+            text += f" {several(session.sights.missed, 'datagram')} of the start only the second "
+            text += "one shows: missed at the first."
+        yield Finding(id="two-places", weight=Weight.NOTE, text=text)
     if facts.lost:
         yield Finding(
             id="datagram-lost",
             weight=Weight.FAULT,
-            text=f"{several(len(facts.lost), 'datagram')} did not reach the second place.",
+            text=f"{several(len(facts.lost), 'datagram')} did not show at the second place: lost "
+            "on the way there, unless the capture missed them.",
             datagrams=_numbers(facts.lost),
         )
 

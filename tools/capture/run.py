@@ -1,16 +1,23 @@
-"""One pass over a capture: reader, finder, facts. What `show`, `explain` and the tests call."""
+"""One pass over a capture: reader, finder, facts. What `show`, `explain` and the tests call.
+
+A file that was merged from two captures takes a second pass, with its places told apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from warp_tools.capture.facts import Facts, measure
 from warp_tools.capture.finder import Finder
 from warp_tools.capture.order import in_order
-from warp_tools.capture.reader import Reader, open_capture
+from warp_tools.capture.places import Places
+from warp_tools.capture.reader import Datagram, Reader, open_capture
 from warp_tools.capture.session import MAX_EVENTS
+
+MAX_READINGS: Final = 2
+"""Once more to tell the places apart, once more where their clocks differ."""
 
 if TYPE_CHECKING:
     from warp_tools.capture.opened import Opened
@@ -38,21 +45,33 @@ def read(
     fold: bool = True,
     opened: Opened | None = None,
 ) -> Result:
-    """Read a capture once. `opened` is told of every datagram first.
+    """Read a capture. `opened` is told of every datagram first.
 
     Raises `CaptureError` when the file cannot be read.
     """
     finder = Finder(limit=limit, fold=fold)
     with open_capture(path) as reader:
-        for datagram in in_order(reader):
-            if opened is not None:
-                opened.receive(datagram)
-            finder.receive(datagram)
-    finder.finish()
+        _fill(finder, in_order(reader), opened)
     notes = reader.notes()
+    places = Places()
+    for _ in range(MAX_READINGS if str(path) != "-" else 0):
+        if not places.learn(finder.sessions):
+            break
+        finder = Finder(limit=limit, fold=fold)
+        with open_capture(path) as again:
+            _fill(finder, places.tell(in_order(again)))
+        places.mark(finder.sessions)
     if finder.overflow:
         notes.append(
             f"{finder.overflow} datagrams began sessions beyond the first {len(finder.sessions)}: "
             "split the capture"
         )
     return Result(finder, reader, notes, opened)
+
+
+def _fill(finder: Finder, datagrams: Iterable[Datagram], opened: Opened | None = None) -> None:
+    for datagram in datagrams:
+        if opened is not None:
+            opened.receive(datagram)
+        finder.receive(datagram)
+    finder.finish()

@@ -49,6 +49,8 @@ class Session:
         """Time of the earliest and of the latest datagram."""
         self.previous: Session | None = None
         """The session that used this flow before, with other ICE credentials."""
+        self.skew_ns: int | None = None
+        """How far the clocks of two places differ of which only one is told."""
         self._limit: Final = limit
         self._fold = _Fold() if fold else None
         self._sights = Sights()
@@ -74,6 +76,7 @@ class Session:
         event = Event(
             datagram.number, time_ns, side, place[:3], datagram.length, contents, datagram.cut
         )
+        event.interface = datagram.interface
         if self._sights.is_new(datagram, event, place):
             self._tell(event)
         elif not event.marks:
@@ -137,6 +140,11 @@ class Session:
     def dropped(self) -> int:
         """Lines that the ladder has no room for."""
         return self.counts["dropped"]
+
+    @property
+    def sights(self) -> Sights:
+        """What was seen more than once, and where."""
+        return self._sights
 
     def absorb(self, orphan: Session, *, swapped: bool) -> None:
         """Take over what came on a flow before a check told whose it is.
