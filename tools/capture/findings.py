@@ -62,12 +62,12 @@ def _capture(facts: Facts) -> Iterator[Finding]:
 def _places(facts: Facts) -> Iterator[Finding]:
     """The capture looks at two places of the way."""
     session = facts.session
-    if session.skew_ns is not None:
+    if session.sights.untold_ns is not None:
         yield Finding(
             id="two-places",
             weight=Weight.NOTE,
             text="Datagrams were captured at two places whose clocks differ by about "
-            f"{session.skew_ns / 1e6:.0f} ms, so that datagrams of both sides are at the same one "
+            f"{session.sights.untold_ns / 1e6:.0f} ms, so that datagrams of both sides are at the same one "
             "first: only what that one shows is told here.",
         )
     passed = any(event.again_ns is not None for event in session.events)

@@ -55,7 +55,7 @@ class Places:
         """Note of which sessions only one place is told."""
         for session in sessions:
             known = [self._only[ends] for ends in _both_ways(session) if ends in self._only]
-            session.skew_ns = max((skew_ns for _, skew_ns in known), default=None)
+            session.sights.untold_ns = max((skew_ns for _, skew_ns in known), default=None)
 
     def tell(self, datagrams: Iterable[Datagram]) -> Iterator[Datagram]:
         """Yield datagrams, those of the second place with another interface."""

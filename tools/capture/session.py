@@ -49,8 +49,6 @@ class Session:
         """Time of the earliest and of the latest datagram."""
         self.previous: Session | None = None
         """The session that used this flow before, with other ICE credentials."""
-        self.skew_ns: int | None = None
-        """How far the clocks of two places differ of which only one is told."""
         self._limit: Final = limit
         self._fold = _Fold() if fold else None
         self._sights = Sights()

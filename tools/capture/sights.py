@@ -65,6 +65,8 @@ class Sights:
         """Records and media, whose numbers no sender uses twice: all, and those repeated."""
         self._crossed = 0
         """Checks that seem to have been answered before they came to the second place."""
+        self.untold_ns: int | None = None
+        """How far the clock differs of another place, of which nothing is told."""
         self.missed = 0
         """Datagrams that only the second place shows."""
 
