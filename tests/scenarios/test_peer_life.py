@@ -385,6 +385,22 @@ def test_closing_at_any_moment_of_the_start(kind: str, closer: str) -> None:
             assert end.datagrams_to_send(call.pair.now) == []
 
 
+@pytest.mark.parametrize("early_data", [False, True], ids=["waits", "speaks early"])
+def test_a_server_that_ends_before_the_clients_finished_has_come_says_so(
+    early_data: bool,
+) -> None:
+    """The client is connected by then, and would wait for 40 s."""
+    call = begin(replace(WARP, early_data=early_data))
+    assert call.pair.run(until=lambda: call.client.state is ConnectionState.CONNECTED)
+    assert call.server.state is ConnectionState.CONNECTING
+    moment = call.pair.now
+    call.server.close(moment)
+    call.talking.clear()
+    call.pair.run_for(call.start.rtt_s)
+    [(at, event)] = call.pair.client.named(Terminated)
+    assert event.error is None and at <= moment + call.start.rtt_s / 2 + 0.01
+
+
 @pytest.mark.parametrize("closer", ["client", "server"])
 def test_after_the_end(closer: str) -> None:
     """Late datagrams are ignored, and whoever uses it is told that it is over."""

@@ -167,8 +167,8 @@ class Server(SessionOwner):
     def steer(self, flow: Flow) -> UdpSocket:
         """Let the kernel lead a flow to this process of several that share the port.
 
-        Returns what reads it, to be closed when the flow is nobody's any more. Raises `UsageError`
-        when that cannot be had.
+        Returns what reads it, to be closed when the flow is nobody's any more. Raises
+        `InvalidState` for a flow of another server, and `UsageError` when there is no socket.
         """
         port = self.port_of(flow)
         if port is None:

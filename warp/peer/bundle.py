@@ -466,9 +466,10 @@ class Bundle:
         self.data.close(now)
         if self.media is not None:
             self.media.close(now)
-        if transport.dtls.can_send and transport.ice.flow is not None:
-            for packet in self.data.datagrams_to_send(now):
+        if transport.ice.flow is not None:
+            for packet in self.data.datagrams_to_send(now) if transport.dtls.can_send else ():
                 transport.dtls.send_data(packet, now)
+            # also before the peer's Finished: to the peer the handshake may be complete
             transport.dtls.close(now)
 
     def end(self, now: float) -> list[Event]:
