@@ -9,7 +9,7 @@ const { MediaStreamTrack, RTCPeerConnection, RTCRtpCodecParameters, RtpHeader, R
 const LARGEST = 1 << 21;
 const OPUS = 111;
 const TICKS = 960;
-const MOST_WAITING = 16384;
+const MOST_WAITING = 2048;
 
 class Peer {
   constructor(number, { audio, channels }) {
