@@ -1,0 +1,121 @@
+"""Frames and time, for dashboards: by engine and cause, by session if asked, for Prometheus.
+
+    FrameCounts, EngineCounts, LoopCounts ─▶ Family(name, kind, help, samples) ─▶ exposition ─▶ text
+
+Sums over engines hide the bad one among them, so every figure bears its engine's name. Pure.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from voice_backend.counts import FrameCounts
+
+BOUNDS: Final = (0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.014, 0.016, 0.02, 0.04, 0.08)
+"""Upper bounds of a tick's or step's seconds."""
+PREFIX: Final = "voice_"
+Labels = tuple[tuple[str, str], ...]
+Sample = tuple[str, Labels, float]
+"""Suffix of the name, labels, value."""
+
+
+class Histogram:
+    """How often something took how long."""
+
+    __slots__ = ("counts", "longest", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+        self.longest = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect.bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+        if seconds > self.longest:
+            self.longest = seconds
+
+    @property
+    def count(self) -> int:
+        """How many were counted."""
+        return sum(self.counts)
+
+    def quantile(self, share: float) -> float:
+        """Return the bound below which so large a share lies; 0 when nothing was counted."""
+        wanted, seen = share * self.count, 0
+        for at, count in enumerate(self.counts):
+            seen += count
+            if count and seen >= wanted:
+                return min(BOUNDS[at], self.longest) if at < len(BOUNDS) else self.longest
+        return 0.0
+
+    def samples(self, labels: Labels) -> Iterator[Sample]:
+        """Iterate over what Prometheus wants of a histogram."""
+        seen = 0
+        for bound, count in zip((*BOUNDS, math.inf), self.counts, strict=True):
+            seen += count
+            edge = "+Inf" if bound == math.inf else f"{bound:g}"
+            yield "_bucket", (*labels, ("le", edge)), seen
+        yield "_sum", labels, self.total
+        yield "_count", labels, seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """All samples of one name."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    text: str
+    samples: Sequence[Sample] = field(default=())
+
+
+def exposition(families: Iterable[Family]) -> str:
+    """Return the text that Prometheus scrapes (exposition format 0.0.4)."""
+    lines = []
+    for family in families:
+        full = PREFIX + family.name + ("_total" if family.kind == "counter" else "")
+        lines += [f"# HELP {full} {family.text}.", f"# TYPE {full} {family.kind}"]
+        for suffix, labels, value in family.samples:
+            inner = ",".join(f'{name}="{_escaped(text)}"' for name, text in labels)
+            shown = f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
+            lines.append(f"{full}{suffix}{{{inner}}} {shown}" if inner else f"{full} {shown}")
+    return "\n".join(lines) + "\n"
+
+
+def frame_families(counts: Iterable[tuple[Labels, FrameCounts]]) -> list[Family]:
+    """Return the families of frames: labels say whose they are."""
+    pairs = list(counts)
+    texts = {
+        "frames": "Frames of 20 ms handed to the packetiser",
+        "concealed": "Frames that another stood in for",
+        "fenced": "Frames dropped because they were cancelled",
+        "stale": "Frames dropped because they came after their turn",
+        "unusable": "Frames of the wrong length, type or place",
+        "lost_in": "Frame periods without any input",
+    }
+    found = [
+        Family(
+            name="late_frames",
+            kind="counter",
+            text="Frames that were late, by cause",
+            samples=[
+                ("", (*labels, ("cause", cause.value)), count)
+                for labels, one in pairs
+                for cause, count in one.late.items()
+            ],
+        )
+    ]
+    for name, text in texts.items():
+        samples: list[Sample] = [("", labels, dict(one.totals())[name]) for labels, one in pairs]
+        found.append(Family(name=name, kind="counter", text=text, samples=samples))
+    return found
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
