@@ -18,7 +18,7 @@ from warp.peer import PeerConnection, SendPermission
 from warp.rtp import AudioFrame, SenderConfig
 
 if TYPE_CHECKING:
-    from warp.io.session import Session
+    from warp.io.driver import Driver
 
 CLOCK_RATE = 48_000
 SLOT_TICKS = 960
@@ -111,26 +111,29 @@ class AudioOut:
     """
 
     __slots__ = (
+        "_driver",
         "_grid",
         "_muted",
         "_next_tick",
+        "_peer",
         "_phase",
         "_played_ticks",
         "_queue",
         "_queued_ticks",
         "_registered",
-        "_session",
         "_starved",
         "_talkspurt",
     )
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, driver: Driver, peer: PeerConnection) -> None:
+        # not the session, which owns this: it goes by itself then, without the garbage collector
+        self._driver = driver
+        self._peer = peer
         self._queue: deque[tuple[bytes, int, bool]] = deque()
         self._queued_ticks = 0
         self._played_ticks = 0
-        self._phase = session.driver.clock.assign_phase()
-        self._grid = session.driver.clock.slot_start(self._phase, 0)
+        self._phase = driver.clock.assign_phase()
+        self._grid = driver.clock.slot_start(self._phase, 0)
         self._next_tick = 0  # samples since the clock's origin
         self._registered = False
         self._starved = True
@@ -161,7 +164,7 @@ class AudioOut:
         self._queue.append((payload, duration, non_personal))
         self._queued_ticks += duration
         if not self._registered:
-            self._pump(self._session.driver.loop.time())
+            self._pump(self._driver.loop.time())
 
     def _checked(self, payload: bytes, duration: int) -> bytes:
         """Refuse what cannot be sent: in the queue it would stop all that is behind it."""
@@ -177,8 +180,7 @@ class AudioOut:
 
     def _pass(self, payload: bytes, duration: int, free: bool) -> bool:
         """Send a frame that finds its slot free, without the queue (the hot path)."""
-        session = self._session
-        driver, peer = session.driver, session.peer
+        driver, peer = self._driver, self._peer
         now = driver.loop.time()
         present = self._begin(now)
         if self._next_tick >= present + SLOT_TICKS:
@@ -235,16 +237,16 @@ class AudioOut:
     def _ready(self) -> None:
         """Media may leave now, or leave more freely than before."""
         if self._queue and not self._registered:
-            self._pump(self._session.driver.loop.time())
+            self._pump(self._driver.loop.time())
 
     def _allowed(self) -> bool:
-        permission = self._session.peer.media_permission
+        permission = self._peer.media_permission
         if permission is SendPermission.ALL:
             return True
         return permission is SendPermission.NON_PERSONAL and self._queue[0][2]
 
     def _pump(self, now: float) -> None:
-        driver, peer, queue = self._session.driver, self._session.peer, self._queue
+        driver, peer, queue = self._driver, self._peer, self._queue
         due = self._begin(now) + SLOT_TICKS
         sent = 0
         while queue and self._next_tick < due and sent < _MAX_CATCH_UP and self._allowed():
@@ -276,4 +278,4 @@ class AudioOut:
         self._muted = True
         self._queue.clear()
         self._queued_ticks = 0
-        self._session.driver.clock.unregister(self, self._phase)
+        self._driver.clock.unregister(self, self._phase)

@@ -68,7 +68,7 @@ class Driver:
         """Close a port; what sessions still send from its address is dropped."""
         if self.ports.get(port.local) is port:
             del self.ports[port.local]
-        port.sock.close()
+        port.close()
 
     def expect_answers(self) -> None:
         """Remember who asks what: sessions share a port and send checks of their own.
@@ -211,5 +211,5 @@ class Driver:
             self._handle.cancel()
         self._heap.clear()
         for port in self.ports.values():
-            port.sock.close()
+            port.close()
         self.ports.clear()

@@ -120,6 +120,12 @@ class Port:
         """Lead every unknown address to one session: a client's socket serves only its own."""
         self._default = session
 
+    def close(self) -> None:
+        """Stop, and let go of the sessions; harmless when repeated."""
+        self._default = None
+        self._routes.clear()
+        self.sock.close()
+
     def receive(self, data: bytes, address: RawAddress) -> None:
         """Lead a datagram to its session; the driver flushes it after the batch."""
         route = self._routes.get(address)

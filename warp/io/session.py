@@ -127,7 +127,7 @@ class Session:
         self._waiting: list[asyncio.Future[None]] = []
         self._closed: asyncio.Future[WarpError | None] = driver.loop.create_future()
         self.audio_in = AudioIn(peer)
-        self.audio_out = AudioOut(self)
+        self.audio_out = AudioOut(driver, peer)
 
     # -- the application's side ---------------------------------------------------------------
 

@@ -78,6 +78,10 @@ def connect_udp(local: Address, remote: Address) -> socket.socket:
     return sock
 
 
+def _ignore(data: bytes, address: tuple[str, int]) -> None:
+    """Take in nothing any more."""
+
+
 class UdpSocket:
     """A bound socket on an event loop. `receive(data, raw_address)` is called per datagram.
 
@@ -208,3 +212,5 @@ class UdpSocket:
         self._loop.remove_writer(self._sock.fileno())
         with contextlib.suppress(OSError):
             self._sock.close()
+        # whoever receives holds this socket: neither has to wait for the garbage collector
+        self._receive = _ignore

@@ -15,16 +15,20 @@ from warp.rtp import AudioFrame
 
 
 class Surroundings:
-    """The driver and the session of one AudioOut."""
+    """The driver and the peer of one AudioOut."""
 
     def __init__(self) -> None:
         self.loop: Any = FakeLoop()
         self.clock = MediaClock(self.loop)
-        self.driver = self
         self.peer = StubPeer()
         self.sent: list[Any] = []
-        session: Any = self
-        self.out = AudioOut(session)
+        self.out = self.another()
+
+    def another(self) -> AudioOut:
+        """Return one more AudioOut, as of another session."""
+        driver: Any = self
+        peer: Any = self.peer
+        return AudioOut(driver, peer)
 
     def send_datagram(self, item: Any) -> None:
         self.sent.append(item)
@@ -294,8 +298,7 @@ def test_after_the_end_nothing_is_taken_and_nothing_ticks() -> None:
 
 def test_sessions_are_spread_over_the_phases() -> None:
     around = Surroundings()
-    session: Any = around
-    outs = [around.out, *(AudioOut(session) for _ in range(3))]
+    outs = [around.out, *(around.another() for _ in range(3))]
     for number, out in enumerate(outs):
         for _ in range(10):
             out.send(OPUS + bytes([number]))

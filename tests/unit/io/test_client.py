@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +18,7 @@ from warp.errors import InvalidConfig, InvalidState, UsageError
 from warp.ice import CandidateType, parse_candidate
 from warp.io import Client, ClientConfig, Server, ServerConfig, Session, connect, listen, trickle
 from warp.io.names import MdnsResolver
+from warp.peer import PeerConnection
 from warp.sdp import SdpError
 from warp.trace import MemoryTrace
 
@@ -36,6 +38,38 @@ def signal_to(server: Server) -> Signal:
 def is_empty(client: Client) -> bool:
     driver = client._driver
     return not (client.sessions or driver.ports or driver._heap or driver.touched)
+
+
+# -- calls that end ----------------------------------------------------------------------------
+
+
+def connections() -> int:
+    return sum(type(found) is PeerConnection for found in gc.get_objects())
+
+
+def test_what_a_call_has_held_goes_with_it_without_the_garbage_collector() -> None:
+    async def story() -> None:
+        async with await listen(HOST) as server, Client(LOCAL) as client:
+            call = await client.connect(signal_to(server))
+            await call.connected()
+            served = server.sessions[0]
+            await served.connected()
+            call.channel("words", negotiated=True, stream_id=0)
+            served.channel("words", negotiated=True, stream_id=0)
+            assert connections() == 2
+            await call.close()
+            await served.close()
+            del call, served
+            await turns(2)
+            assert connections() == 0
+
+    gc.disable()
+    gc.freeze()  # what was there before is not looked at
+    try:
+        play(story)
+    finally:
+        gc.unfreeze()
+        gc.enable()
 
 
 # -- calls that do not come about --------------------------------------------------------------
