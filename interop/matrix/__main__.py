@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from interop.matrix.cell import Cell, Result
-from interop.matrix.report import as_json, put_into, summary, table
+from interop.matrix.report import README, WHOLE, as_json, put_into, summary, table, whole
+from interop.matrix.results import Results, cells_from
 from interop.matrix.runner import Matrix
 from interop.matrix.scenario import Scenario
 from interop.matrix.scenarios import SCENARIOS, SLOW
@@ -37,15 +38,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return prepare(kinds)
     if wanted.keep and wanted.out is None:
         parser.error("--keep needs a folder: --out")
-    cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out, keep=wanted.keep))
+    if wanted.cells:
+        cells = [cell for path in wanted.cells for cell in cells_from(path)]
+    else:
+        cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out, keep=wanted.keep))
+    report(cells, wanted)
+    return status(cells)
+
+
+def report(cells: Sequence[Cell], wanted: argparse.Namespace) -> None:
+    """Write and print what was asked for."""
+    results = Results.of(cells)
     if wanted.out is not None:
         wanted.out.mkdir(parents=True, exist_ok=True)
         (wanted.out / "matrix.json").write_text(json.dumps(as_json(cells), indent=1) + "\n")
-        (wanted.out / "matrix.md").write_text(f"{summary(cells)}\n\n{table(cells)}\n")
+        (wanted.out / "matrix.md").write_text(f"{summary(results)}\n\n{table(results)}\n")
     if wanted.markdown is not None:
-        put_into(wanted.markdown, summary(cells))
-    print(json.dumps(as_json(cells), indent=1) if wanted.json else table(cells))
-    return status(cells)
+        put_into(wanted.markdown, summary(results))
+    if wanted.publish:
+        publish(results)
+    print(json.dumps(as_json(cells), indent=1) if wanted.json else table(results))
+
+
+def publish(results: Results) -> None:
+    """Keep results in place of those of the same cells; write README's table and the whole one."""
+    kept = results.merged_into(Results.read())
+    kept.write()
+    WHOLE.write_text(whole(kept), encoding="utf-8")
+    put_into(README, summary(kept))
 
 
 def status(cells: Sequence[Cell]) -> int:
@@ -120,6 +140,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--markdown", type=Path, metavar="FILE", help="replace the table between its markers there"
+    )
+    parser.add_argument(
+        "--cells", action="append", type=Path, metavar="FILE",
+        help="play nothing: take the cells that --json or --out wrote; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--publish",
+        action="store_true",
+        help="keep the results in interop/results.json and write README's table from them",
     )
     parser.add_argument(
         "--prepare", action="store_true", help="build and install peers, print their versions"

@@ -28,6 +28,12 @@ class Attempt:
     evidence: str = ""
     """The folder that holds its packets and keys, when it failed."""
 
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> Attempt:
+        """Return an attempt of a file."""
+        cost = None if found["cost"] is None else Cost(**found["cost"])
+        return cls(result=Result(found["result"]), why=found["why"], cost=cost)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:

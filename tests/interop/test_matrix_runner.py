@@ -16,8 +16,22 @@ import pytest
 
 from interop.matrix import Cell, Matrix, Result
 from interop.matrix.__main__ import chosen, main, status
+from interop.matrix.call import Cost
+from interop.matrix.cell import Attempt
 from interop.matrix.evidence import write_pcap
-from interop.matrix.report import BEGIN, END, as_json, put_into, summary, table
+from interop.matrix.report import (
+    BEGIN,
+    END,
+    README,
+    WHOLE,
+    as_json,
+    put_into,
+    region,
+    summary,
+    table,
+    whole,
+)
+from interop.matrix.results import Results
 from interop.matrix.scenarios import BY_NAME, SCENARIOS
 from interop.peers import KINDS, OURS, Capability, Lack, PeerAbsent, Wants
 from interop.peers.lines import LineProcess
@@ -183,7 +197,7 @@ def test_its_help_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_file_without_markers_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "README.md"
     path.write_text("nothing")
-    with pytest.raises(ValueError, match="interop matrix: begin"):
+    with pytest.raises(ValueError, match="<!-- matrix -->"):
         put_into(path, "new")
     assert path.read_text() == "nothing"
 
@@ -209,14 +223,84 @@ def test_names_are_unique_and_plays_exist() -> None:
 def test_reports_of_every_result(tmp_path: Path) -> None:
     good = asyncio.run(_one(OURS))
     bad = replace(good, scenario="1 MB message each way", attempts=(_failed("too | slow"),) * 2)
-    text, short = table([good, bad]), summary([good, bad])
-    assert "| ✓ " in text
+    results = Results.of([good, bad, replace(good, run=2)])
+    text, short = table(results), summary(results)
+    assert "| ✓ " in text and ", 2/2 |" in text
     assert "✗ [1]" in text
-    assert "1. too | slow; the first try failed: too | slow" in text
-    assert "- ✗ warp-rtc, 1 MB message each way" in short
+    assert "1. too \\| slow" in text
+    assert "| warp-rtc | " in short and " | 1 of 2 | 0 | " in short
+    assert "- ✗ warp-rtc, 1 MB message each way: too \\| slow" in short
     assert status([good]) == 0
     assert status([good, bad]) == 1
     assert json.dumps(as_json([good, bad]))
+
+
+def cell(peer: str, scenario: str, *results: Result, run: int = 1) -> Cell:
+    """A cell that went like this, try by try."""
+    cost = Cost(peer_connected=1, peer_open=2, we_connected=1, we_open=1.5)
+    attempts = tuple(
+        Attempt(result=one, why=f"{one}!", cost=cost if one is Result.PASS else None)
+        for one in results
+    )
+    return Cell(
+        peer=peer,
+        version=f"{peer} 1",
+        scenario=scenario,
+        group=BY_NAME[scenario].group,
+        run=run,
+        attempts=attempts,
+        rtt_ms=40,
+    )
+
+
+def test_rows_hold_all_runs() -> None:
+    first = cell("pion", START.name, Result.FAIL, Result.PASS)
+    second = cell("pion", START.name, Result.PASS, run=2)
+    third = cell("pion", START.name, Result.FAIL, Result.FAIL, run=3)
+    [row] = Results.of([first, second]).rows
+    assert (row.result, row.runs, row.passed, row.repeated) == (Result.PASS, 2, 2, 1)
+    assert (row.rtt, row.ms) == (2, 80)
+    [row] = Results.of([first, second, third]).rows
+    assert (row.result, row.passed, row.why) == (Result.FAIL, 2, "fail!")
+
+
+def test_new_rows_replace_their_own_and_no_others(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    assert Results.read(path).rows == ()
+    older = Results.of(
+        [
+            cell("werift", START.name, Result.PASS),
+            cell("pion", "only SNAP", Result.PASS),
+            cell("pion", START.name, Result.FAIL, Result.FAIL),
+        ]
+    )
+    older.write(path)
+    newer = Results.of([cell("pion", START.name, Result.PASS)])
+    newer.merged_into(Results.read(path)).write(path)
+    rows = Results.read(path).rows
+    assert [(row.peer, row.scenario, row.result.value) for row in rows] == [
+        ("pion", START.name, "pass"),
+        ("pion", "only SNAP", "pass"),
+        ("werift", START.name, "pass"),
+    ]
+
+
+def test_cells_of_a_file_are_reported_without_playing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cells.json"
+    cells = [cell("pion", START.name, Result.FAIL, Result.PASS)]
+    path.write_text(json.dumps(as_json(cells)))
+    assert main(["--cells", str(path), "--cells", str(path)]) == 0
+    assert "✓ 2.00, 2/2, 2 again" in capsys.readouterr().out
+
+
+def test_the_tables_are_what_the_kept_results_make() -> None:
+    """`python -m interop.matrix --publish` has written them, and nobody has by hand."""
+    kept = Results.read()
+    assert {row.peer for row in kept.rows} == set(KINDS)
+    assert region(README) == summary(kept)
+    assert WHOLE.read_text(encoding="utf-8") == whole(kept)
 
 
 async def _one(kind: object) -> Cell:
@@ -224,9 +308,7 @@ async def _one(kind: object) -> Cell:
         return await matrix.cell(kind, START)  # type: ignore[arg-type]
 
 
-def _failed(why: str) -> object:
-    from interop.matrix.cell import Attempt
-
+def _failed(why: str) -> Attempt:
     return Attempt(result=Result.FAIL, why=why)
 
 
