@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from warp.sctp.chunks import ChunkType
 from warp_tools.capture.events import Event
+from warp_tools.capture.handshake import MAX_PROTECTED
 from warp_tools.capture.start import Start, is_ack
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ COOKIE_ACK: Final = 16
 SACK: Final = 28
 INIT: Final = 32
 OPEN: Final = 40
+DCEP_ACK: Final = 32
 COOKIE_HEADER: Final = 4
 """Of the parameter that an INIT ACK has and an INIT has not."""
 _LOOKED_AT: Final = 24
@@ -52,6 +54,8 @@ class Channel(NamedTuple):
     cookie_acks: tuple[Event | None, Event | None]
     hidden: bool = False
     """Whether another COOKIE ACK stands in a longer packet, it is not known in which."""
+    others: str = ""
+    """Why it is not known whether channels behind the first one were announced by DCEP."""
 
     def first(self, side: int) -> Event | None:
         """Return a side's first SCTP packet."""
@@ -82,7 +86,8 @@ def look(start: Start, opened: Opened | None = None) -> Channel:
             acks[side] = next(mine, None)
     dcep, why = _dcep(packets, snap, start)
     hidden = _hides(packets, acks)
-    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]), hidden)
+    others = "" if dcep is None else _others(packets, start)
+    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]), hidden, others)
 
 
 def _known(start: Start, opened: Opened) -> Channel | None:
@@ -191,8 +196,29 @@ def _dcep(packets: list[Packet], snap: bool | None, start: Start) -> tuple[str |
         return None, "whether a message was lost before the first that was captured is not known"
     return "negotiated", (
         f"the first message (#{data[0].event.number}) is too short for a DCEP OPEN: "
-        "its channel was agreed on in advance, whatever others there are"
+        "its channel was agreed on in advance"
     )
+
+
+def _others(packets: list[Packet], start: Start) -> str:
+    """Say why another channel may have been announced, or nothing when none was.
+
+    An OPEN is answered by an ACK of DCEP, a message of one byte: 32 bytes alone, more with others.
+    """
+    if any(len(start.session.handshake.sealed(side)) >= MAX_PROTECTED for side in (0, 1)):
+        return "only the first packets were looked at"
+    asked = [False, False]
+    for packet in _behind(packets):
+        if packet.size >= DCEP_ACK and asked[1 - packet.side]:
+            return "later messages are encrypted, and some are as long as an OPEN and its answer"
+        asked[packet.side] |= packet.size >= OPEN
+    return ""
+
+
+def _behind(packets: list[Packet]) -> list[Packet]:
+    """Return what follows the SCTP handshake, where there is one."""
+    ends = [at for at, packet in enumerate(packets) if packet.size == COOKIE_ACK]
+    return packets[ends[0] :] if ends else packets
 
 
 def _is_first(packets: list[Packet], first: Packet) -> bool:

@@ -172,6 +172,8 @@ def explanation(facts: Facts) -> dict[str, Any]:
         ("dcep", facts.channel.dcep, facts.channel.dcep_reason),
     ):
         (unknown if value is None else evidence)[key] = reason
+    if facts.channel.others:
+        unknown["dcep.others"] = facts.channel.others
     if facts.channel.hidden:
         unknown["stages.sctp"] = "a COOKIE ACK stands in a longer packet, it is not known in which"
     return {**found, "evidence": evidence, "unknown": unknown}

@@ -67,8 +67,8 @@ def _places(facts: Facts) -> Iterator[Finding]:
             id="two-places",
             weight=Weight.NOTE,
             text="Datagrams were captured at two places whose clocks differ by about "
-            f"{session.sights.untold_ns / 1e6:.0f} ms, so that datagrams of both sides are at the same one "
-            "first: only what that one shows is told here.",
+            f"{session.sights.untold_ns / 1e6:.0f} ms, so that datagrams of both sides are at the "
+            "same one first: only what that one shows is told here.",
         )
     passed = any(event.again_ns is not None for event in session.events)
     if passed:

@@ -11,6 +11,7 @@ import ipaddress
 import os
 from typing import Final
 
+from warp_tools.capture.hellos import Hellos
 from warp_tools.capture.ip import Address
 
 MAX_ADDRESSES: Final = 100_000
@@ -27,6 +28,7 @@ class Pseudonyms:
         self._key: Final = os.urandom(32) if key is None else key
         self._hosts: dict[str, str] = {}
         self._crcs: dict[int, int] = {}
+        self.hellos: Final = Hellos()
 
     def octets(self, value: bytes, about: bytes = b"") -> bytes:
         """Return as many other bytes."""

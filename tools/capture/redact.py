@@ -1,6 +1,6 @@
 """`warp pcap redact`: a capture that may be shared, with the same ladder and the same explanation.
 
-    pass 1   finder ─▶ which flows are WebRTC
+    pass 1   finder ─▶ which flows are WebRTC; ClientHellos, whole
     pass 2   kept datagram ─▶ rewrite ─▶ raw IP with right checksums
              everything else ─▶ an empty packet, so that numbers stay
 
@@ -13,9 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from warp.dtls.messages import HandshakeType
 from warp.stun import is_stun
 from warp_tools.capture.encode import framed, nothing, tcp_packet, udp_packet
-from warp_tools.capture.finder import Finder
+from warp_tools.capture.finder import Finder, Found
 from warp_tools.capture.ip import Address
 from warp_tools.capture.pseudonyms import Pseudonyms
 from warp_tools.capture.reader import CaptureError, Datagram, open_capture
@@ -24,6 +25,7 @@ from warp_tools.capture.writer import PacketWriter, writing
 from warp_tools.failure import ToolFailure
 
 MAX_STREAMS: Final = 10_000
+_CLIENT_HELLO: Final = HandshakeType.CLIENT_HELLO
 
 
 class Outcome(NamedTuple):
@@ -45,15 +47,15 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
         raise CaptureError("redact reads its input twice: give it a file, not standard input")
     if target.exists() and source.exists() and target.samefile(source):
         raise ToolFailure(f"{target} is the input: name another file")
-    finder = Finder(limit=0)
+    finder, names = Finder(limit=0), Pseudonyms(key)
     with open_capture(source) as reader:
         for datagram in reader:
-            finder.receive(datagram)
+            _look(finder.receive(datagram), datagram, names)
     if not finder.sessions:
         return Outcome(reader.counts["packets"], 0, 0)
     flows = finder.flows()
-    names = Pseudonyms(key)
     with open_capture(source) as reader, writing(target) as writer:
+        names.hellos.session = None
         output = _Output(writer, names)
         for number, group in groupby(reader, key=lambda datagram: datagram.number):
             datagrams = list(group)
@@ -61,6 +63,16 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
             kept = [d for d in datagrams if _is_kept(d, flows)]
             output.write(kept, datagrams[0].time_ns)
     return Outcome(reader.counts["packets"], output.kept, len(finder.sessions))
+
+
+def _look(found: Found | None, datagram: Datagram, names: Pseudonyms) -> None:
+    """Learn what the ClientHello holds of which a piece is in here."""
+    dtls = None if found is None or found.event is None else found.event.dtls
+    if found is None or dtls is None:
+        return
+    if any(piece.kind == _CLIENT_HELLO for record in dtls.records for piece in record.pieces):
+        names.hellos.session = found.session.number
+        rewrite(datagram.payload, datagram.length, names)
 
 
 def _is_kept(datagram: Datagram, flows: set[tuple[Address, Address]]) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from functools import partial
 from typing import Final, cast
 
 from warp.dtls.extensions import ExtensionType
@@ -235,7 +236,8 @@ def _message(piece: Piece, content: bytes, names: Pseudonyms) -> bytes:
     if piece.kind in _KEPT_MESSAGES:
         return content
     if piece.kind == HandshakeType.CLIENT_HELLO:
-        return content if piece.offset else _client_hello(content, names)
+        hello = partial(_client_hello, names=names)
+        return names.hellos.rewrite(piece, content, hello, names.octets)
     if piece.kind == HandshakeType.SERVER_KEY_EXCHANGE:
         return _key_exchange(content, piece.offset, names)
     return names.octets(content)

@@ -175,11 +175,14 @@ def _negotiated(told: dict[str, Any]) -> Iterator[Text]:
     snap = {None: "SNAP unknown", True: "SNAP", False: "SCTP by its handshake, no SNAP"}
     dcep = {
         None: "how channels are opened is unknown",
-        "negotiated": "first channel agreed on in advance",
-        "dcep": "channel announced by DCEP",
+        "negotiated": "channels agreed on in advance",
+        "dcep": "channels announced by DCEP",
         "both": "channels agreed on in advance and announced by DCEP",
     }
-    yield _fact("", f"{snap[told['snap']]}; {dcep[told['dcep']]}")
+    opened = dcep[told["dcep"]]
+    if "dcep.others" in told["unknown"]:
+        opened = "first channel agreed on in advance, others unknown"
+    yield _fact("", f"{snap[told['snap']]}; {opened}")
 
 
 def _fact(name: str, text: str) -> Text:

@@ -63,6 +63,29 @@ def test_sizes(sizes: list[tuple[int, int]], snap: bool | None, dcep: str | None
     assert found.snap_reason and found.dcep_reason
 
 
+@pytest.mark.parametrize(
+    ("rest", "known"),
+    [
+        ([], True),
+        ([(0, 36), (1, 28), (1, 36), (0, 28)], True),  # too short for an OPEN
+        ([(0, 200), (1, 28)], True),  # nobody answers it
+        ([(0, 56), (1, 48)], False),
+        ([(1, 56), (0, 32), (1, 28)], False),
+        ([(0, 56), (1, 28), (1, 32)], False),
+    ],
+)
+def test_channels_behind_the_first(rest: list[tuple[int, int]], known: bool) -> None:
+    """An OPEN that was answered needs a message of its length, and one back."""
+    for before in ([], HANDSHAKE):
+        found = channel(*before, (0, 32), (1, 28), *rest)
+        assert found.dcep == "negotiated"
+        assert (found.others == "") is known
+
+
+def test_a_long_call_may_open_any_channel_later() -> None:
+    assert "first packets" in channel(*[(0, 32), (1, 28)] * 100).others
+
+
 def test_who_was_first_and_who_ended_the_handshake() -> None:
     found = channel(*HANDSHAKE)
     first = [found.first(side).number for side in (0, 1)]

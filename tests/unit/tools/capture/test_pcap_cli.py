@@ -74,7 +74,7 @@ def test_explain_for_people() -> None:
     for said in (
         "DTLS 1.3, x25519, TLS_AES_128_GCM_SHA256",
         "SPED offered by B and A (libwebrtc), used",
-        "SNAP; first channel agreed on in advance",
+        "SNAP; channels agreed on in advance",
         "the ClientHello is out",
         "1 round trip",
         "server can send media after 0.5 round trips, not 1.5: 1 less",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import struct
@@ -311,6 +312,48 @@ def test_a_hello_keeps_what_is_negotiated_and_no_names() -> None:
     assert (was.random, was.suites, was.versions(), was.groups(), was.key_shares()) == (
         now.random, now.suites, now.versions(), now.groups(), now.key_shares(),
     )  # fmt: skip
+
+
+def split(body: bytes, *cuts: int) -> list[bytes]:
+    """Return a ClientHello in pieces, a record each."""
+    out = []
+    for start, end in itertools.pairwise((0, *cuts, len(body))):
+        head = b"\x01" + len(body).to_bytes(3, "big") + b"\0\0" + start.to_bytes(3, "big")
+        out.append(record(22, head + (end - start).to_bytes(3, "big") + body[start:end]))
+    return out
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0), (0, 2, 1, 0, 1, 2)])
+def test_names_and_tickets_in_later_pieces_of_a_hello_go(
+    order: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Whatever comes first: in a capture every ClientHello is put together before."""
+    dtls = read_pcap("stun/chromium156_warp_nopqc.pcap")[0].payload
+    body = bytearray(parse_message(dtls).get(Attribute.META_DTLS_IN_STUN)[25:])
+    extensions = decode_client_hello(bytes(body)).extensions
+    extra = b"".join(struct.pack("!HH", kind, 24) + SECRET for kind in (0, 35, 41, 16))
+    at = body.rindex(sum(4 + len(e) for e in extensions.values()).to_bytes(2, "big"))
+    body[at : at + 2] = (int.from_bytes(body[at : at + 2], "big") + len(extra)).to_bytes(2, "big")
+    # behind the secrets stands what has to stay
+    whole = bytes(body[: at + 2]) + extra + bytes(body[at + 2 :])
+    pieces = split(whole, at + 20, at + 70)
+    sent = [Packet(n, ethernet(ip_udp(CLIENT, SERVER, pieces[p]))) for n, p in enumerate(order)]
+    source, out = tmp_path / "in.pcap", tmp_path / "out.pcapng"
+    source.write_bytes(pcap(sent))
+    assert redact(source, out, KEY).kept == len(order)
+    blob = out.read_bytes()
+    assert not any(SECRET[n : n + 5] in blob for n in range(len(SECRET) - 5))
+    was, now = (read(path).finder.sessions[0].handshake.client_hello for path in (source, out))
+    assert (was.random, was.versions(), was.groups(), was.key_shares()) == (
+        now.random, now.versions(), now.groups(), now.key_shares(),
+    )  # fmt: skip
+    assert ladder(out) == ladder(source)
+
+
+def test_a_piece_of_a_hello_that_nothing_leads_to_goes() -> None:
+    data = split(bytes(200) + SECRET * 3, 100, 150)[2]
+    out = rewrite(data, len(data), Pseudonyms(KEY))
+    assert not any(SECRET[n : n + 5] in out for n in range(len(SECRET) - 5))
 
 
 def test_datagrams_in_datagrams_have_an_end() -> None:
