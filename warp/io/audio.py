@@ -34,7 +34,9 @@ _LATE_TICKS = 3 * SLOT_TICKS
 class AudioIn:
     """What the peer says: `async for frame in session.audio_in`.
 
-    A frame with `gap` stands for what is missing. Bounded: when nobody reads, the oldest go and
+    A frame with `gap` stands for what is missing. Where the configuration says
+    `audio_in_order=False`, frames come as the network brings them, and only another source or a
+    break in its numbers is marked by a gap (of 0 lost). Bounded: when nobody reads, the oldest go and
     `overflowed` counts them. Iteration ends when the session closes.
     """
 

@@ -43,6 +43,7 @@ class ServerConfig:
     passive: bool = True  # answer `setup:passive`: the client may start DTLS in its first check
     early_data: bool = False  # non-personal media before the client's Finished (RFC 8446 section 2)
     audio: bool = True
+    audio_in_order: bool = True  # False: frames as they come, for a player with a jitter buffer
     data: bool = True  # accept a data section
     advertise: tuple[str, ...] = ()  # numeric addresses for candidates; empty: those listened on
     advertise_port: int = 0  # of candidates, where what is in front has another port; 0: our own
@@ -88,6 +89,7 @@ class ClientConfig:
     host: str = ""  # bind only this address; empty: every address of this machine
     loopback: bool = False  # offer 127.0.0.1 as well
     audio: bool = True
+    audio_in_order: bool = True  # False: frames as they come, for a player with a jitter buffer
     data: bool = True  # offer a data section
     stun_servers: tuple[str, ...] = ()  # "[stun:]host[:port]" (RFC 7064)
     # "turn[s]:user:password@host[:port][?transport=tcp]"
@@ -160,6 +162,7 @@ def _peer_config(
         passive=passive,
         early_data=early_data,
         audio=config.audio,
+        audio_in_order=config.audio_in_order,
         data=config.data,
         max_message_size=config.max_message_size,
         connect_timeout_s=config.connect_timeout_s,

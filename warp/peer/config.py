@@ -37,6 +37,7 @@ class PeerConfig:
     early_data: bool = False  # non-personal media before the client's Finished
     simultaneous_open: bool = True  # without SNAP both ends send INIT (RFC 8841 section 9.3)
     audio: bool = True
+    audio_in_order: bool = True  # False: frames as they come, for a player with a jitter buffer
     data: bool = True
     sctp_port: int = 5000
     zero_checksum: bool = True  # RFC 9653: DTLS has already checked every byte

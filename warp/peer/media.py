@@ -99,7 +99,7 @@ class Media:
                 self._senders[mid] = self._sender(session, config, agreed)
             if receives and mid not in self._receivers:
                 self._receivers[mid] = session.add_receiver(
-                    _receiver_config(mid, section.receive_codecs)
+                    _receiver_config(mid, section.receive_codecs, self._config.audio_in_order)
                 )
         for mid in [
             m for m in self._receivers if m not in agreed or not agreed[m].direction.receives
@@ -221,7 +221,7 @@ def _sender_config(mid: str, opus: Codec, extensions: ExtensionMap) -> SenderCon
 
 
 @lru_cache(maxsize=16)
-def _receiver_config(mid: str, codecs: tuple[Codec, ...]) -> ReceiverConfig:
+def _receiver_config(mid: str, codecs: tuple[Codec, ...], in_order: bool) -> ReceiverConfig:
     kinds = {
         codec.payload_type: kind
         for codec in codecs
@@ -231,5 +231,6 @@ def _receiver_config(mid: str, codecs: tuple[Codec, ...]) -> ReceiverConfig:
     return ReceiverConfig(
         mid=mid,
         payload_kinds=kinds,
+        in_order=in_order,
         nack=opus is not None and "nack" in opus.feedback,
     )

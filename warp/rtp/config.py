@@ -32,6 +32,7 @@ class ReceiverConfig:
     payload_kinds: Mapping[int, PayloadKind] = field(
         default_factory=lambda: {111: PayloadKind.AUDIO}
     )
+    in_order: bool = True  # False: frames leave as they come, for a player with a jitter buffer
     reorder_wait_s: float = 0.04  # how long a gap may be filled before it is given up
     reorder_capacity: int = 64  # packets kept behind a gap
     nack: bool = False  # a=rtcp-fb nack was negotiated (RFC 4585 section 4.2)

@@ -45,7 +45,16 @@ class _Packet(NamedTuple):
 class _Numbers:
     """Extends sequence numbers and timestamps, and knows what has been played."""
 
-    __slots__ = ("_played", "_recent", "heard", "heard_at", "highest", "latest", "suspect")
+    __slots__ = (
+        "_played",
+        "_recent",
+        "heard",
+        "heard_at",
+        "heard_to",
+        "highest",
+        "latest",
+        "suspect",
+    )
 
     def __init__(self, recent: int) -> None:
         self._played: dict[int, None] = {}
@@ -61,6 +70,7 @@ class _Numbers:
         """Sequence number played last."""
         self.heard_at = timestamp - (1 << 32)
         """Its timestamp: what belongs before it comes too late, however long it lasts."""
+        self.heard_to = timestamp
         self._played.clear()
 
     def extend(self, sequence: int, timestamp: int) -> tuple[int, int]:
@@ -69,9 +79,12 @@ class _Numbers:
         later = ((timestamp - self.latest + 0x80000000) & 0xFFFFFFFF) - 0x80000000
         return self.highest + ahead, self.latest + later
 
-    def play(self, sequence: int, timestamp: int) -> int:
-        """Remember what is played; returns how many numbers before it were missing."""
-        missing = max(sequence - self.heard - 1, 0)
+    def play(self, packet: _Packet, timestamp: int) -> int:
+        """Remember what is played; returns how many packets before it were missing."""
+        sequence = packet.sequence
+        # numbers without time between them were padding
+        missing = max(sequence - self.heard - 1, 0) if timestamp > self.heard_to else 0
+        self.heard_to = timestamp + packet.ticks
         self.heard = max(self.heard, sequence)
         self.heard_at = timestamp
         played = self._played
@@ -242,7 +255,7 @@ class JitterBuffer:
             if timestamp + packet.ticks > position:
                 break
             del packets[timestamp]
-            self._numbers.play(packet.sequence, timestamp)
+            self._numbers.play(packet, timestamp)
 
     @property
     def ready(self) -> bool:
@@ -319,7 +332,7 @@ class JitterBuffer:
         return self._make_up(Action.COMFORT, ticks)
 
     def _play(self, packet: _Packet, timestamp: int, skip: int) -> Step:
-        missing = self._numbers.play(packet.sequence, timestamp)
+        missing = self._numbers.play(packet, timestamp)
         counts = self.counts
         counts.played += 1
         counts.lost += missing

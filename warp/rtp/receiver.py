@@ -21,7 +21,7 @@ from warp.rtp.nack import NackList
 from warp.rtp.packet import RtpDiscard, RtpPacket
 from warp.rtp.reception import Place, ReceiverStats, Reception, Tally
 from warp.rtp.red import RedBlock, parse_red
-from warp.rtp.reorder import Arrival, ReorderBuffer
+from warp.rtp.reorder import Arrival, ReorderBuffer, Unordered
 from warp.rtp.rtcp import ReportBlock, SenderReport
 from warp.rtp.telephone_event import ToneTracker, parse_telephone_event
 from warp.trace import Trace
@@ -61,7 +61,11 @@ class AudioReceiver:
         self._events: list[Event] = []
         self._reception = Reception()
         self._tally = Tally()
-        self._buffer = ReorderBuffer(config.reorder_wait_s, config.reorder_capacity)
+        self._buffer: ReorderBuffer | Unordered = (
+            ReorderBuffer(config.reorder_wait_s, config.reorder_capacity)
+            if config.in_order
+            else Unordered(config.reorder_capacity)
+        )
         self._nacks = NackList(config.nack_capacity, config.nack_limit) if config.nack else None
         self._tones: ToneTracker | None = None
         self._clock = SenderClock(config.clock_rate)
@@ -213,7 +217,7 @@ class AudioReceiver:
             reception.extend(frame)
             if nacks is not None and nacks.receive(frame.sequence):
                 self._tally.repaired += 1
-            if frame.sequence >= buffer.next:
+            if buffer.awaits(frame.sequence) or frame.sequence in buffer.entries:
                 return True
             if buffer.judge_late(frame.sequence) is Arrival.LATE:
                 self._tally.late += 1
@@ -239,8 +243,7 @@ class AudioReceiver:
         if (
             not block.payload
             or not block.offset
-            or place < buffer.next
-            or place in entries
+            or not buffer.awaits(place)
             or timestamp <= buffer.heard  # what is missing there was padding
             or self.config.payload_kinds.get(block.payload_type) is not PayloadKind.AUDIO
         ):
@@ -272,7 +275,7 @@ class AudioReceiver:
             elif kind is PayloadKind.TELEPHONE_EVENT:
                 self._receive_tone(frame.timestamp, frame.payload, frame.received_at)
         if self._nacks is not None and frames:
-            self._nacks.forget_before(frames[-1].sequence + 1)
+            self._nacks.forget_before(frames[-1].sequence + 1 - self._buffer.still_wanted)
 
     def _receive_tone(self, timestamp: int, payload: bytes, now: float) -> None:
         try:

@@ -1,5 +1,8 @@
 """The reorder buffer: packets leave in order, exactly once, or their place is marked.
 
+`Unordered` stands in its place where the player has a buffer of its own (`warp.rtp.jitter`): there
+packets leave as they come, still exactly once.
+
     in order, nothing waiting  ──────────────────────────────▶ straight to the player
     ahead of a gap             ──▶ waits ──▶ gap filled      ──▶ out
                                           └▶ waited too long ──▶ gap frame, then out
@@ -28,6 +31,9 @@ class ReorderBuffer:
 
     __slots__ = ("_capacity", "_given_up", "_wait_s", "deadline", "entries", "heard", "next")
 
+    still_wanted = 0
+    """How far behind what has left a packet is still worth asking for."""
+
     def __init__(self, wait_s: float, capacity: int) -> None:
         self._wait_s = wait_s
         self._capacity = capacity
@@ -55,6 +61,10 @@ class ReorderBuffer:
         self.entries[sequence] = frame
         self._rearm()
         return Arrival.KEPT
+
+    def awaits(self, sequence: int) -> bool:
+        """Whether a frame may still take this place."""
+        return sequence >= self.next and sequence not in self.entries
 
     def judge_late(self, sequence: int) -> Arrival:
         """Tell whether a frame behind `next` was given up or is a copy."""
@@ -120,3 +130,65 @@ class ReorderBuffer:
         else:
             # every gap was known since the first packet beyond it
             self.deadline = min(f.received_at for f in entries.values()) + self._wait_s
+
+
+class Unordered:
+    """Hands frames out at once, in the order of their arrival; knows which numbers are missing."""
+
+    __slots__ = ("_capacity", "_missing", "_out", "deadline", "entries", "heard", "next")
+
+    still_wanted = 10
+    """200 ms of the usual packets: what a jitter buffer may wait for."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._missing: dict[int, None] = {}
+        self._out: list[AudioFrame] = []
+        self.entries: dict[int, AudioFrame] = {}
+        """Always empty: nothing waits."""
+        self.heard = 0
+        self.next = 0
+        self.deadline: float | None = None
+
+    def begin(self, next_sequence: int, previous_timestamp: int) -> None:
+        """Say where the stream stands: which number would continue it."""
+        self.next = next_sequence
+        self.heard = previous_timestamp
+
+    def insert(self, frame: AudioFrame) -> Arrival:
+        """Keep a frame until `take`, unless its number has been handed out."""
+        sequence = frame.sequence
+        if not self.awaits(sequence):
+            return Arrival.DUPLICATE
+        missing = self._missing
+        if sequence < self.next:
+            del missing[sequence]
+        else:
+            first = max(self.next, sequence - self._capacity)
+            missing.update(dict.fromkeys(range(first, sequence)))
+            while len(missing) > 2 * self._capacity:
+                del missing[next(iter(missing))]
+            self.next = sequence + 1
+        self._out.append(frame)
+        return Arrival.KEPT
+
+    def awaits(self, sequence: int) -> bool:
+        """Whether a frame may still take this place."""
+        return sequence >= self.next or sequence in self._missing
+
+    def judge_late(self, sequence: int) -> Arrival:
+        """Tell whether a frame that is not awaited is a copy: it is."""
+        return Arrival.DUPLICATE
+
+    def take(self, now: float) -> list[AudioFrame]:
+        """Return what was inserted."""
+        out, self._out = self._out, []
+        return out
+
+    def flush(self) -> list[AudioFrame]:
+        """Return what was inserted and not taken."""
+        return self.take(0.0)
+
+    def forget(self) -> None:
+        """Drop what is remembered of missing numbers (the source restarted)."""
+        self._missing.clear()
