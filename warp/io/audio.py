@@ -36,8 +36,8 @@ class AudioIn:
 
     A frame with `gap` stands for what is missing. Where the configuration says
     `audio_in_order=False`, frames come as the network brings them, and only another source or a
-    break in its numbers is marked by a gap (of 0 lost). Bounded: when nobody reads, the oldest go and
-    `overflowed` counts them. Iteration ends when the session closes.
+    break in its numbers is marked by a gap (of 0 lost). Bounded: when nobody reads, the oldest
+    go and `overflowed` counts them. Iteration ends when the session closes.
     """
 
     __slots__ = ("_closed", "_frames", "_peer", "_waiter", "overflowed")
