@@ -1,0 +1,34 @@
+"""What a live session may ask for, and how long it may last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveConfig:
+    """Limits of the public contract. Tokens are estimated: four characters each."""
+
+    models: frozenset[str] = frozenset()  # names that are served; empty: any name is ours
+    voices: frozenset[str] = frozenset()  # voices that the model has; others get its default
+    start_timeout_s: float = 10.0  # a connection that has not started a session by then is closed
+    expires_after_s: float = 7200.0  # a session's life
+    usage_interval_s: float = 10.0  # between two session.usage.updated; 0: only when it closes
+    event_bytes: int = 1 << 20  # of one event
+    audio_s: float = 15.0  # of one session.input_audio.append
+    append_tokens: int = 500  # of one appended text
+    instructions_tokens: int = 16_384
+    input_messages: int = 128
+    input_tokens: int = 8_192  # of the text before startup
+    events_per_s: float = 50.0  # of a client, audio aside; more are refused
+    events_burst: int = 200
+    outgoing: int = 2_000  # events that wait for whoever sends them; then the oldest are dropped
+    delegations: int = 64  # ids of delegations that are remembered
+
+
+TOKEN_CHARS = 4
+
+
+def tokens_of(text: str) -> int:
+    """Estimate how many tokens a text has."""
+    return -(-len(text) // TOKEN_CHARS)

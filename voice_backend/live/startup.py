@@ -1,0 +1,74 @@
+"""What a client asks for at the start, held against the limits, and made the voice's own words."""
+
+from __future__ import annotations
+
+from voice_backend.live.config import LiveConfig, tokens_of
+from voice_backend.live.faults import LiveFault
+from voice_backend.live.shapes import CustomVoice, ResponsesDelegation, SessionConfig
+from voice_backend.model import Context, Message
+from voice_backend.model import SessionConfig as VoiceConfig
+
+
+def check_config(asked: SessionConfig, limits: LiveConfig, *, over_media: bool) -> None:
+    """Raise LiveFault for what cannot be had."""
+    if limits.models and asked.model not in limits.models:
+        known = ", ".join(sorted(limits.models))
+        raise LiveFault(
+            "model_not_found", f"there is no such model: use {known}", param="session.model"
+        )
+    if over_media and asked.audio is not None and asked.audio.format is not None:
+        raise LiveFault(
+            "invalid_value", "media negotiates its own format", param="session.audio.format"
+        )
+    if not over_media and asked.client is not None:
+        raise LiveFault(
+            "invalid_value", "only a media session has a data channel", param="session.client"
+        )
+    for name, given in (("store", asked.store), ("triggers", asked.triggers)):
+        if given:
+            raise LiveFault(
+                "unsupported_parameter", f"{name} is not served here", param=f"session.{name}"
+            )
+    if tokens_of(asked.instructions or "") > limits.instructions_tokens:
+        raise LiveFault(
+            "too_long",
+            f"instructions have at most {limits.instructions_tokens} tokens",
+            param="session.instructions",
+        )
+    items = asked.input or []
+    total = sum(tokens_of(part.text) for item in items for part in item.content)
+    if len(items) > limits.input_messages or total > limits.input_tokens:
+        raise LiveFault(
+            "too_long",
+            f"input has at most {limits.input_messages} messages with {limits.input_tokens} tokens",
+            param="session.input",
+        )
+    delegation = asked.delegation
+    if isinstance(delegation, ResponsesDelegation) and (
+        delegation.responses is None or not delegation.responses.model
+    ):
+        raise LiveFault(
+            "missing_parameter",
+            "say which model works for the session",
+            param="session.delegation.responses.model",
+        )
+
+
+def voice_config(asked: SessionConfig, limits: LiveConfig) -> tuple[VoiceConfig, str]:
+    """Return what the voice is opened with, and the name of a voice that it does not have."""
+    messages = tuple(
+        Message(role="system" if item.role == "developer" else item.role, text=part.text)
+        for item in asked.input or []
+        for part in item.content
+    )
+    output = asked.audio.output if asked.audio is not None else None
+    given = output.voice if output is not None else None
+    name = given.id if isinstance(given, CustomVoice) else given or ""
+    is_ours = name in limits.voices
+    config = VoiceConfig(
+        instructions=asked.instructions or "",
+        voice=name if is_ours else "",
+        context=Context(messages=messages),
+        delegates=True,
+    )
+    return config, "" if is_ours else name
