@@ -18,8 +18,10 @@ PEERS = {
     "aioquic": "pip install 'warp-rtc[http3]'",
     "aiortc": "pip install 'warp-rtc[peers]'",
     "wrtc": "pip install 'warp-rtc[peers]'",
+    "cargo": "a Rust toolchain of 1.89 or newer: apt-get install cargo-web",
     "chromium": "apt-get install chromium",
     "firefox-esr": "apt-get install firefox-esr",
+    "npm": "apt-get install npm",
     "tshark": "apt-get install tshark",
 }
 

@@ -63,7 +63,9 @@ STARTS = (
 )
 
 
-_measured = partial(Scenario, group="WARP", play="start", rtt_s=MEASURED_RTT_S, tries=2)
+_measured = partial(
+    Scenario, group="WARP", play="start", rtt_s=MEASURED_RTT_S, tries=2, limit_s=180.0
+)
 
 PLAIN_PEER = "plain, peer-offers"
 PLAIN_US = "plain, we-offer"

@@ -8,12 +8,12 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from interop.bogo.build import BuildError, find_go
 from interop.peers import cache
 from interop.peers.lines import ROOT, LineProcess
-from interop.peers.peer import Capability, Lack, Wants
+from interop.peers.peer import Capability, Lack, PeerAbsent, Wants
 
 _SOURCES = ROOT / "interop" / "pion"
-_HOW = "apt-get install golang-go, 1.24 or newer (go.mod names the release that is needed)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,6 @@ class Pion:
 
     def version(self) -> str:
         """Return the release that go.mod pins."""
-        cache.find_program("go", _HOW)
         text = (_SOURCES / "go.mod").read_text()
         found = re.search(rf"{re.escape(self.module)} (v\S+)", text)
         return f"{self.module.removeprefix('github.com/')} {found[1] if found else '?'}"
@@ -39,11 +38,16 @@ class Pion:
         return None
 
     def prepare(self) -> Path:
-        """Build it if need be; returns the program."""
-        go = cache.find_program("go", _HOW)
+        """Build it if need be, with the machine's Go or that of PyPI; returns the program."""
         sources = [path for path in _SOURCES.iterdir() if path.suffix in (".go", ".mod", ".sum")]
 
         def build(folder: Path) -> None:
+            try:
+                go = find_go()
+            except BuildError as error:
+                raise PeerAbsent(
+                    f"no Go 1.24 or newer, and PyPI's can't be had: {error}"
+                ) from error
             tags = ",".join(self.tags)
             cache.run(
                 [go, "build", "-trimpath", f"-tags={tags}", "-o", str(folder / "peer"), "."],

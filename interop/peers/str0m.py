@@ -14,7 +14,7 @@ from interop.peers.lines import ROOT, LineProcess
 from interop.peers.peer import Capability, Lack, Wants
 
 _SOURCES = ROOT / "interop" / "str0m"
-_HOW = "a Rust toolchain, 1.89 or newer"
+_HOW = "a Rust toolchain of 1.89 or newer: apt-get install cargo-web, or rustup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

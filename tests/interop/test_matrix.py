@@ -20,8 +20,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(900)]
 NEEDED = {
     "aiortc": "aiortc",
     "libwebrtc": "wrtc",
-    "pion": "go",
-    "pion-next": "go",
     "libdatachannel": "npm",
     "werift": "npm",
     "str0m": "cargo",
@@ -44,7 +42,8 @@ async def play(name: str) -> list[Cell]:
 
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "ours"])
 def test_every_peer_passes_what_it_can_do(name: str, require_peer: Callable[[str], None]) -> None:
-    require_peer(NEEDED[name])
+    if name in NEEDED:
+        require_peer(NEEDED[name])
     before = open_files()
     cells = asyncio.run(play(name))
     absent = [cell for cell in cells if cell.result is Result.ABSENT]
