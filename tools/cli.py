@@ -32,6 +32,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
 bench_app = typer.Typer(
     help="What a start, a media packet and a channel cost, aiortc measured beside.",

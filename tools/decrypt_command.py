@@ -14,7 +14,9 @@ BAD_INPUT = 2
 
 
 def decrypt(
-    capture: Annotated[Path, typer.Argument(help="pcap or pcapng; - reads standard input.")],
+    capture: Annotated[
+        Path, typer.Argument(metavar="FILE", help="pcap or pcapng; - is standard input.")
+    ],
     keylog: Annotated[
         Path | None,
         typer.Option(help="SSLKEYLOGFILE of either end; else what the pcapng itself carries."),
@@ -33,8 +35,11 @@ def decrypt(
 ) -> None:
     """Open DTLS, data channels and media of a capture with the secrets of either end.
 
-    The status is 0 when everything protected was opened, 3 when a part of it stayed shut, 1 when
-    nothing could be opened, and 2 when the input is no capture.
+    Records of DTLS 1.2 and 1.3, the SCTP and messages in them, and with an exporter secret (or the
+    master secret of 1.2) SRTP. Each connection is named, and why a part of it stayed shut.
+
+    Exit status: 0 everything protected was opened, 3 a part of it stayed shut (or datagrams were
+    cut by the capture), 1 nothing could be opened, 2 not a capture or a wrong command line.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig

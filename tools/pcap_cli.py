@@ -1,7 +1,8 @@
 """The commands `warp pcap show`, `explain`, `live`, `redact` and `decrypt`: see the wire.
 
 Exit statuses: 0 done; 1 nothing found (no session in it, no permission); 2 the input is no
-capture, or the command line is wrong; what `decrypt` means by 3 stands in its help.
+capture, or the command line is wrong; 3 of `decrypt`: a part stayed shut. Each command's help,
+which is in Markdown, says its own.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ if TYPE_CHECKING:
 NOTHING, BAD_INPUT = 1, 2
 
 app = typer.Typer(
-    help="See the wire: captures of WebRTC, their sessions, where a start's time went. "
-    "Exit status: 0 done, 1 nothing found, 2 not a capture or a wrong command line.",
+    help="See the wire: captures of WebRTC, their sessions, where a start's time went.\n\n"
+    "They read pcap and pcapng, gzipped too, of any implementation.\n\n"
+    "Exit status: 0 done, 1 nothing found, 2 not a capture or a wrong command line; decrypt says "
+    "3 when a part stayed shut.",
     no_args_is_help=True,
+    rich_markup_mode="markdown",
 )
 app.command()(decrypt)
 
@@ -52,7 +56,14 @@ def show(
         bool, typer.Option("--all", help="A line for each media packet as well.")
     ] = False,
 ) -> None:
-    """Find the sessions in a capture and draw their ladders, a line a datagram."""
+    """Find the sessions in a capture and draw their ladders, a line a datagram.
+
+    Each line says when, which way, how many bytes and what is inside; in brackets, what is special
+    about it: what it answers or acknowledges, what was sent again, lost or cut. Media that goes on
+    is one line with a number of packets.
+
+    Exit status: 0 done, 1 no such session, 2 not a capture or a wrong command line.
+    """
     from warp_tools.capture.view import ladder_lines
 
     result = _read(file, keylog, limit=limit, fold=not every)
@@ -73,7 +84,16 @@ def explain(
         Path | None, typer.Option(help="Draw the ladders: .png, .svg or .pdf (matplotlib).")
     ] = None,
 ) -> None:
-    """Tell what each start negotiated, where its round trips went, what WARP would have saved."""
+    """Tell what each start negotiated, where its round trips went, what WARP would have saved.
+
+    A is the controlling side. Stages count from the first check, each at its own end: in ms, in
+    round trips by the clock (RTT) and by messages (trips). Findings have stable ids; what the
+    capture does not show is said with the reason. --json prints an object with `sessions` and
+    `notes`; a session holds `dtls_version`, `group`, `pq`, `sped`, `snap`, `dcep`, `roles`, `lite`,
+    `stages`, `findings` and more, null where it is in `unknown`.
+
+    Exit status: 0 done, 1 no such session, 2 not a capture or a wrong command line.
+    """
     from warp_tools.capture.explain import explanation
     from warp_tools.capture.view import explain_lines
 
@@ -86,13 +106,24 @@ def explain(
             _print(explain_lines(facts))
             typer.echo()
     if plot is not None:
-        from warp_tools.capture.plot import draw
-
-        numbers = {one.number for one in result.finder.sessions}
-        chosen = numbers if wanted is None else numbers & wanted
-        for path in draw(result.facts(wanted), plot, several=len(chosen) > 1):
-            typer.echo(f"drawn: {path}", err=True)
+        _plot(result, wanted, plot)
     _end(file, result, wanted, quiet=as_json)
+
+
+def _plot(result: Result, wanted: set[int] | None, plot: Path) -> None:
+    from warp_tools.capture.plot import draw
+
+    numbers = {one.number for one in result.finder.sessions}
+    chosen = numbers if wanted is None else numbers & wanted
+    drawn = draw(result.facts(wanted), plot, several=len(chosen) > 1)
+    for path in drawn:
+        typer.echo(f"drawn: {path}", err=True)
+    if len(drawn) < len(chosen):
+        typer.echo(
+            f"note: {len(drawn)} of {len(chosen)} sessions were drawn, no more at once: "
+            "--session chooses others",
+            err=True,
+        )
 
 
 def _print_json(sessions: Iterable[dict[str, Any]], notes: list[str]) -> None:
@@ -157,6 +188,9 @@ def redact(
 
     Kinds, sizes, numbers and times stay, so show and explain say the same of it. Of hellos stays
     what is negotiated: versions, groups and public random values. Ports and SSRCs stay.
+
+    Exit status: 0 done, 1 no session in it and nothing written, 2 not a capture or a wrong command
+    line.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.capture.redact import redact as run
@@ -185,7 +219,12 @@ def live(
         bool, typer.Option("--explain/--no-explain", help="Explain the sessions at the end.")
     ] = True,
 ) -> None:
-    """Show sessions while they happen; Ctrl-C ends it. Needs the right to capture."""
+    """Show sessions while they happen; Ctrl-C ends it. Needs the right to capture.
+
+    At the end it explains what it has seen, as explain does.
+
+    Exit status: 0 done, 1 no session seen, or no right to capture, 2 a wrong command line.
+    """
     import contextlib
 
     from warp_tools.capture.finder import Finder
@@ -222,7 +261,12 @@ def trace(
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Lines, at most.")] = None,
 ) -> None:
-    """Draw the ladder of a trace that this stack has written (warp.trace, JSON-SEQ)."""
+    """Draw the ladder of a trace that this stack has written (warp.trace, JSON-SEQ).
+
+    A line a record: time, layer, what happened; datagrams as in `warp pcap show`.
+
+    Exit status: 0 done, 2 not a trace or a wrong command line.
+    """
     import contextlib
 
     from warp_tools.capture.reader import CaptureError

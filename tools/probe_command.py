@@ -13,7 +13,10 @@ from warp_tools.failure import ToolFailure
 
 
 def probe(
-    url: Annotated[str, typer.Argument(help="A WHIP, /v1/realtime/calls or /v1/instant endpoint.")],
+    url: Annotated[
+        str,
+        typer.Argument(metavar="URL", help="A WHIP, /v1/realtime/calls or /v1/instant endpoint."),
+    ],
     token: Annotated[
         str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
     ] = "",
@@ -30,8 +33,10 @@ def probe(
     """Call a WebRTC server a few times and report what it supports, with a grade.
 
     Never more than seven short calls, one after another, each ended again: what a few clients
-    would send. Where tickets are given out, one of them begins with its first datagram. The status
-    is 0 for every grade but F, and 1 when there is no server to probe.
+    would send. Where tickets are given out, one of them begins with its first datagram.
+
+    Exit status: 0 for every grade but F, 1 for F or when there is no server to probe, 2 a wrong
+    command line.
     """
     from warp.errors import InvalidConfig
     from warp_tools.probe import ProbeConfig

@@ -36,6 +36,7 @@ def dtls_findings(facts: Facts) -> Iterator[Finding]:
     yield from _late_hello(facts)
     yield from _waits(facts)
     yield from _repeats(facts)
+    yield from _missing(facts)
     yield from _failures(facts)
     yield from _plaintext_acks(facts)
 
@@ -304,6 +305,31 @@ def _repeats(facts: Facts) -> Iterator[Finding]:
             )
 
 
+def _missing(facts: Facts) -> Iterator[Finding]:
+    """Checks are answered, and no DTLS follows."""
+    session, start = facts.session, facts.start
+    answers = [a.first_answer.response for a in session.checks.askers if a.first_answer is not None]
+    if session.handshake.records or session.handshake.hellos or start.missing or not answers:
+        return
+    if session.previous is not None or session.moved or session.checks.cut:
+        return
+    first = min(answers, key=lambda event: event.last_ns)
+    lasted = (session.span[1] - first.last_ns) / 1e6
+    ends = lasted < PATIENCE_MS
+    text = f"Checks were answered, and within {lasted:.0f} ms nobody sent a ClientHello"
+    if ends:
+        text += ": the capture ends there."
+    else:
+        text += ". The DTLS client (a=setup:active) did not start, or the capture begins in the "
+        text += "middle of a call in which nobody speaks."
+    yield Finding(
+        id="dtls-missing",
+        weight=Weight.NOTE if ends else Weight.FAULT,
+        text=text,
+        datagrams=(first.number,),
+    )
+
+
 def _failures(facts: Facts) -> Iterator[Finding]:
     start, shake = facts.start, facts.session.handshake
     if start.missing or start.client is None or facts.session.moved:
@@ -318,22 +344,34 @@ def _failures(facts: Facts) -> Iterator[Finding]:
                 datagrams=(clear.event.number,),
             )
     if start.server_hello is None and shake.hellos and not _answered(facts):
-        asked = [event for event, _ in shake.hellos]
-        if not shake.retries and start.hello is not None:
-            lasted = (facts.session.span[1] - start.hello.whole.time_ns) / 1e6
-            answered = any(asker.answered for asker in facts.session.checks.askers)
-            ends = lasted < PATIENCE_MS
-            text = f"The ClientHello of {facts.letter(start.client)} got no answer within "
-            text += f"{lasted:.0f} ms" + (", where the capture ends" if ends else "")
-            yield Finding(
-                id="dtls-unanswered",
-                weight=Weight.NOTE if ends else Weight.FAULT,
-                text=text + (", though checks were answered." if answered else "."),
-                datagrams=tuple(dict.fromkeys(event.number for event in asked))[:_SHOWN],
-            )
+        yield _unanswered(facts)
         return
     if start.server_hello is not None and not _is_finished(facts):
         yield _unfinished(facts)
+
+
+def _unanswered(facts: Facts) -> Finding:
+    start, shake = facts.start, facts.session.handshake
+    last = start.hello.whole if start.hello is not None else shake.hellos[0][0]
+    lasted = (facts.session.span[1] - last.time_ns) / 1e6
+    ends = lasted < PATIENCE_MS
+    text = f"The ClientHello of {facts.letter(start.client)} got no answer within {lasted:.0f} ms"
+    if start.hello is None:
+        text = (
+            f"Only a part of the ClientHello of {facts.letter(start.client)} was captured within "
+        )
+        text += f"{lasted:.0f} ms, and no answer"
+    elif start.hello.message_seq:
+        text = "The ClientHello that the server had asked for once more got no answer within "
+        text += f"{lasted:.0f} ms"
+    text += ", where the capture ends" if ends else ""
+    answered = any(asker.answered for asker in facts.session.checks.askers)
+    return Finding(
+        id="dtls-unanswered",
+        weight=Weight.NOTE if ends else Weight.FAULT,
+        text=text + (", though checks were answered." if answered else "."),
+        datagrams=tuple(dict.fromkeys(event.number for event, _ in shake.hellos))[:_SHOWN],
+    )
 
 
 def _answered(facts: Facts) -> bool:
@@ -343,7 +381,11 @@ def _answered(facts: Facts) -> bool:
         return False
     if shake.sealed(server) or shake.flight(server):
         return True
-    return any(said.side == server for said in shake.said)
+    if any(clear.event.side == server for clear in shake.clear):
+        return True
+    first = facts.start.hello
+    retried = bool(shake.retries) and first is not None and first.message_seq > 0
+    return any(said.side == server for said in shake.said) and not retried
 
 
 def _is_finished(facts: Facts) -> bool:

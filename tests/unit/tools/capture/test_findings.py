@@ -308,6 +308,39 @@ def test_an_alert_in_the_clear() -> None:
 
     told = of_packets(changed(DEFAULT, change))
     assert "handshake_failure" in told["dtls-alert"].text
+    assert "dtls-unanswered" not in told
+
+
+def checks_alone(name: str, last_s: float) -> list[UdpPacket]:
+    """A capture's checks without anything else, the last of them so much later."""
+    checks = [p for p in read_pcap(f"{name}.pcap") if p.payload[0] < 4][:6]
+    return [*checks[:-1], checks[-1]._replace(time=checks[0].time + last_s)]
+
+
+def test_dtls_that_never_begins() -> None:
+    missing = of_packets(checks_alone(DEFAULT, 3.0))["dtls-missing"]
+    assert missing.weight is Weight.FAULT and "nobody sent a ClientHello" in missing.text
+    ends = of_packets(checks_alone(DEFAULT, 0.1))["dtls-missing"]
+    assert ends.weight is Weight.NOTE and "the capture ends there" in ends.text
+    told = of(replace(WARP, loss=1.0, connect_timeout_s=3.0))
+    assert "dtls-missing" not in told  # no check was answered, which is said
+    whole = of_packets(read_pcap(f"{DEFAULT}.pcap"))
+    assert "dtls-missing" not in whole
+
+
+def test_a_hello_of_which_only_a_part_comes() -> None:
+    packets = [p for p in read_pcap(f"{DEFAULT}.pcap")[:5]]
+    later = packets[3]._replace(time=packets[0].time + 2)
+    told = of_packets([*packets, later])["dtls-unanswered"]
+    assert told.text.startswith("Only a part of the ClientHello")
+    assert "though checks were answered" in told.text and told.weight is Weight.FAULT
+
+
+def test_a_second_hello_without_an_answer() -> None:
+    packets = read_pcap("dtls/bssl_hrr.pcap")
+    again = [n for n, p in enumerate(packets) if p.payload[13] == 1 and p.payload[17:19] == b"\0\1"]
+    told = of_packets(packets[: again[0] + 1])["dtls-unanswered"]
+    assert "asked for once more" in told.text
 
 
 def test_a_handshake_that_stops_in_the_middle() -> None:

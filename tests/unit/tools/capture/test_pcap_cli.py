@@ -170,10 +170,20 @@ def test_trace(tmp_path: Path) -> None:
     assert run("trace", str(tmp_path / "no")).exit_code == 2
 
 
+def test_pictures_that_are_too_many(
+    two: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("warp_tools.capture.plot.MAX_PICTURES", 1)
+    done = run("pcap", "explain", str(two), "--plot", str(tmp_path / "more.svg"))
+    assert "1 of 2 sessions were drawn" in done.stderr and "--session" in done.stderr
+
+
 def test_help_reads_well() -> None:
     text = run("pcap", "--help").stdout
     for command in ("show", "explain", "live", "redact", "decrypt"):
         assert command in text
+        told = run("pcap", command, "--help")
+        assert told.exit_code == 0 and "Exit status: 0" in told.stdout
     assert "Exit status" in text
-    for command in ("show", "explain", "live", "redact"):
-        assert run("pcap", command, "--help").exit_code == 0
+    for command in ("trace", "probe"):
+        assert "Exit status: 0" in run(command, "--help").stdout
