@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from voice_backend.audio import OpusEncoder
 from warp_tools.audio import packaged_sound
 from warp_tools.hearing import Hearing
-from warp_tools.opus import FRAME_SAMPLES, Encoder, Samples, encoded
+from warp_tools.opus import FRAME_SAMPLES, Samples, encoded
 
 if TYPE_CHECKING:
     from warp.io import Session
@@ -45,7 +46,7 @@ class Echo:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._hearing = Hearing()
-        self._encoder = Encoder()
+        self._encoder = OpusEncoder()
         self._rest = np.zeros(0, np.int16)
         self._spoken = False
         self.echoed = 0

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from voice_backend.audio import OpusDecoder, OpusError
 from warp.rtp import AudioFrame
-from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, Decoder, OpusError, Samples
+from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, Samples
 
 MAX_CONCEALED = 5
 """100 ms; concealment has faded out by then."""
@@ -22,7 +23,7 @@ class Hearing:
     __slots__ = ("_decoder", "_due", "_gap", "concealed", "filled", "refused")
 
     def __init__(self) -> None:
-        self._decoder = Decoder()
+        self._decoder = OpusDecoder()
         self._due: int | None = None
         self._gap = 0
         self.concealed = 0
@@ -42,19 +43,19 @@ class Hearing:
             room = round((frame.timestamp - self._due) / FRAME_SAMPLES)
             self._gap = max(0, min(self._gap, room))
         if self._gap:
-            parts = [self._decoder.decode(None) for _ in range(self._gap - 1)]
+            parts = [self._decoder.conceal(FRAME_SAMPLES) for _ in range(self._gap - 1)]
             self.concealed += self._gap
             self._gap = 0
             try:
-                parts.append(self._decoder.decode(frame.payload, fec=True))
+                parts.append(self._decoder.recover(frame.payload, FRAME_SAMPLES))
             except OpusError:
-                parts.append(self._decoder.decode(None))
+                parts.append(self._decoder.conceal(FRAME_SAMPLES))
         self.filled = sum(len(part) for part in parts)
         try:
             parts.append(self._decoder.decode(frame.payload))
         except OpusError:
             self.refused += 1
-            parts.append(self._decoder.decode(None))
+            parts.append(self._decoder.conceal(FRAME_SAMPLES))
         self._due = frame.timestamp + len(parts[-1])
         return np.concatenate(parts)
 

@@ -23,11 +23,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     missing = missing_packages()
     if missing:
         fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", MISSING)
+    from warp.errors import UsageError
     from warp_tools.cli import app
 
     try:
         app(args=None if arguments is None else list(arguments), prog_name="warp")
-    except ToolFailure as failure:
+    except (ToolFailure, UsageError) as failure:
         fail(str(failure), FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

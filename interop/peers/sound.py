@@ -9,8 +9,9 @@ from functools import cache
 import numpy as np
 
 from interop.peers.peer import Samples
+from voice_backend.audio import OpusDecoder
 from warp_tools.audio import packaged_sound
-from warp_tools.opus import SAMPLE_RATE, Decoder, encoded
+from warp_tools.opus import SAMPLE_RATE, encoded
 
 CLIP_S = 2.4
 _BEGIN_S = 0.3
@@ -48,7 +49,7 @@ def heard_payloads(packets: list[tuple[int, bytes]]) -> Samples:
 
     Each lies where its timestamp puts it; silence where nothing came.
     """
-    decoder = Decoder()
+    decoder = OpusDecoder()
     first = packets[0][0] if packets else 0
     placed: list[tuple[int, Samples]] = []
     for timestamp, payload in packets:

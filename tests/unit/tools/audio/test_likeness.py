@@ -3,20 +3,23 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from voice_backend.audio import EncoderConfig, OpusDecoder, OpusEncoder
 from warp_tools.audio import likeness, packaged_sound
 from warp_tools.audio.likeness import SAME_SPEECH
-from warp_tools.opus import Decoder, Encoder, EncoderConfig, Samples
+from warp_tools.opus import Samples
 
 SPEECH = packaged_sound("speech")
 GREETING = packaged_sound("greeting")
 
 
 def through_opus(samples: Samples, config: EncoderConfig | None = None, loss: float = 0) -> Samples:
-    encoder, decoder = Encoder(config), Decoder()
+    encoder, decoder = OpusEncoder(config=config), OpusDecoder()
     luck = np.random.default_rng(1)
     padded = np.concatenate([samples, np.zeros(-len(samples) % 960, np.int16)])
     payloads = [encoder.encode(padded[i : i + 960]) for i in range(0, len(padded), 960)]
-    return np.concatenate([decoder.decode(None if luck.random() < loss else p) for p in payloads])
+    return np.concatenate(
+        [decoder.conceal(960) if luck.random() < loss else decoder.decode(p) for p in payloads]
+    )
 
 
 def test_the_same_samples_are_the_same() -> None:
