@@ -1,4 +1,4 @@
-"""What each attribute line of a description says: one small function an attribute.
+"""What each line of a description says: one small function an attribute.
 
 Called by `parse`, which sorts the lines: those of one session by `OWN_ATTRIBUTES`, those that many
 sessions share by `COMMON_ATTRIBUTES`. A value that breaks a rule raises `SdpError` without a line
@@ -15,7 +15,7 @@ from warp.sdp import grammar
 from warp.sdp.drafts import CommonDraft, OwnDraft
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.grammar import number, token
-from warp.sdp.model import Direction, HeaderExtension, Setup, Source
+from warp.sdp.model import Direction, HeaderExtension, Origin, Setup, Source
 
 _UINT64: Final = (1 << 64) - 1
 _UINT32: Final = (1 << 32) - 1
@@ -27,8 +27,28 @@ OWN_PREFIXES: Final = frozenset(
 """How the attributes begin (the first five characters) that belong to one session."""
 
 
+def origin(value: str) -> Origin:
+    """Return what an o= line says."""
+    fields = value.split()
+    if len(fields) != 6:
+        raise SdpError(SdpRule.ORIGIN, value[: grammar.MAX_ECHO])
+    username, session_id, version, _, address_type, address = fields
+    return Origin(
+        number(session_id, _UINT64), number(version, _UINT64), username, address_type, address
+    )
+
+
+def media_line(value: str) -> tuple[int, str, str]:
+    """Return port, kind, and what else an m= line says."""
+    fields = value.split(None, 2)
+    if len(fields) < 3 or len(fields[2].split(None, 1)) < 2:
+        raise SdpError(SdpRule.MEDIA_LINE, value[: grammar.MAX_ECHO])
+    return number(fields[1].partition("/")[0], 65535), fields[0], fields[2]
+
+
 @lru_cache(maxsize=64)
 def connection(value: str) -> str:
+    """Return the address of a c= line."""
     fields = value.split()
     if len(fields) != 3:
         raise SdpError(SdpRule.CONNECTION, value[: grammar.MAX_ECHO])

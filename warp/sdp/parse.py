@@ -1,7 +1,9 @@
 """Text to description: lines are sorted, read and put together (RFC 8866 section 5).
 
     text --split_lines--> lines --┬─ own:    OWN_ATTRIBUTES[name] ----> OwnDraft --┐
-                                  └─ common: COMMON_ATTRIBUTES[name] -> Form ------┴-> finish
+              ┌ laid out as others┤                                                ├-> finish
+              ▼                   └─ common: COMMON_ATTRIBUTES[name] -> Form ------┘
+           Layout
 
 A line that breaks a rule raises `SdpError` with its number. Unknown attributes are skipped. What
 sections have in common with those of other sessions is most of the text, and is read once.
@@ -14,13 +16,20 @@ from functools import lru_cache
 from typing import Final
 
 from warp.sdp import grammar
-from warp.sdp.attributes import COMMON_ATTRIBUTES, OWN_ATTRIBUTES, OWN_PREFIXES, connection
+from warp.sdp.attributes import (
+    COMMON_ATTRIBUTES,
+    OWN_ATTRIBUTES,
+    OWN_PREFIXES,
+    connection,
+    media_line,
+    origin,
+)
 from warp.sdp.drafts import CommonDraft, Form, OwnDraft, Section
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.grammar import number
+from warp.sdp.layout import learn_layout, read_alike
 from warp.sdp.model import Origin, SessionDescription
 
-_UINT64: Final = (1 << 64) - 1
 _KNOWN_TYPES: Final = frozenset("vostiuepbrzk")  # besides a, c and m
 
 
@@ -29,7 +38,17 @@ def parse_description(text: str) -> SessionDescription:
     lines = grammar.split_lines(text)
     if not lines or lines[0] != "v=0":
         raise SdpError(SdpRule.VERSION, line=1)
-    reader = _Reader(lines, remembers=len(text) <= _REMEMBERED_LENGTH)
+    remembers = len(text) <= _REMEMBERED_LENGTH
+    if remembers:
+        found = read_alike(lines)
+        if found is not None:
+            return found
+    return _read(lines, remembers=remembers)
+
+
+def _read(lines: list[str], *, remembers: bool) -> SessionDescription:
+    """Read line by line, and learn how it is done."""
+    reader = _Reader(lines, remembers=remembers)
     own, common = reader.own, reader.common
     for index, line in enumerate(lines):
         kind = line[:2]
@@ -47,9 +66,12 @@ def parse_description(text: str) -> SessionDescription:
             common.append(line)
     reader.end_part(len(lines))
     try:
-        return reader.finish()
+        description = reader.finish()
     except SdpError as error:
         raise _at(error, len(lines)) from None
+    if remembers and reader.session is not None:
+        learn_layout(lines, [reader.session, *reader.sections], description)
+    return description
 
 
 _REMEMBERED_LENGTH: Final = 16 * 1024
@@ -93,7 +115,7 @@ class _Reader:
             self._read_session_level(end, own, common)
             return
         try:
-            port, kind, rest = _media_line(self._lines[start][2:])
+            port, kind, rest = media_line(self._lines[start][2:])
             form = self._read_form(kind, rest, common)
             self.sections.append(Section(port, form, _read_own(own, OwnDraft())))
         except SdpError as error:
@@ -123,7 +145,7 @@ class _Reader:
         _check_type(line)
         kind, value = line[:2], line[2:]
         if kind == "o=" and self.origin is None:
-            self.origin = _origin(value)
+            self.origin = origin(value)
         elif kind == "s=" and self.name is None:
             self.name = value
         elif kind == "t=":
@@ -136,7 +158,7 @@ class _Reader:
             line = self._lines[index]
             try:
                 if index == start and start:
-                    _, _, rest = _media_line(line[2:])
+                    _, _, rest = media_line(line[2:])
                     _formats(rest)
                 elif line[:2] == "c=" or (line[:2] == "a=" and line[2:7] in OWN_PREFIXES):
                     _read_own((line,), own)
@@ -165,14 +187,6 @@ class _Reader:
             raise SdpError(SdpRule.GROUP, " ".join(bundled))
         media = tuple([section.finish(session) for section in self.sections])
         return SessionDescription(origin, media, groups, ice_lite, name)
-
-
-def _media_line(value: str) -> tuple[int, str, str]:
-    """Return port, kind, and what else an m= line says."""
-    fields = value.split(None, 2)
-    if len(fields) < 3 or len(fields[2].split(None, 1)) < 2:
-        raise SdpError(SdpRule.MEDIA_LINE, value[: grammar.MAX_ECHO])
-    return number(fields[1].partition("/")[0], 65535), fields[0], fields[2]
 
 
 def _formats(rest: str) -> tuple[str, tuple[str, ...]]:
@@ -221,13 +235,3 @@ def _read_own(lines: Iterable[str], draft: OwnDraft) -> OwnDraft:
         elif name in OWN_ATTRIBUTES:
             OWN_ATTRIBUTES[name](draft, value)
     return draft
-
-
-def _origin(value: str) -> Origin:
-    fields = value.split()
-    if len(fields) != 6:
-        raise SdpError(SdpRule.ORIGIN, value[: grammar.MAX_ECHO])
-    username, session_id, version, _, address_type, address = fields
-    return Origin(
-        number(session_id, _UINT64), number(version, _UINT64), username, address_type, address
-    )
