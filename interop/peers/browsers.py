@@ -32,6 +32,7 @@ from interop.peers.peer import (
     PeerError,
     Samples,
     Wants,
+    require_version,
 )
 from interop.peers.sound import spoken
 from interop.site import Site
@@ -201,6 +202,7 @@ class BrowserKind:
     name: str
     title: str
     binaries: tuple[str, ...]
+    oldest: tuple[int, ...]
     start: Callable[[Wants], AbstractContextManager[BrowserProcess]]
     shared_by: Callable[[Wants], object]
     lacks: Mapping[Capability, Lack] = field(default_factory=dict)
@@ -217,7 +219,9 @@ class BrowserKind:
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise PeerAbsent(f"{binary} --version: {error}") from error
-        return said.stdout.strip().removeprefix("Mozilla ").split(" built on")[0]
+        found = said.stdout.strip().removeprefix("Mozilla ").split(" built on")[0]
+        require_version(found, self.oldest, f"apt-get install {self.binaries[0]}")
+        return found
 
     def prepare(self) -> None:
         """Do nothing: it is installed, or not."""
@@ -250,6 +254,7 @@ CHROMIUM = BrowserKind(
     name="chromium",
     title="Chromium",
     binaries=chromium.process.BINARIES,
+    oldest=(140,),
     start=lambda wants: chromium.start(_chromium_config(wants)),
     shared_by=_chromium_config,
 )
@@ -257,6 +262,7 @@ FIREFOX = BrowserKind(
     name="firefox",
     title="Firefox",
     binaries=firefox.BINARIES,
+    oldest=(140,),
     start=lambda wants: firefox.start(),
     shared_by=lambda wants: None,
     lacks={

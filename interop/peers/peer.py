@@ -14,6 +14,7 @@ Marks: "connection:STATE" (connected, disconnected, failed, closed), "open:LABEL
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -35,6 +36,15 @@ class PeerError(Exception):
 
 class PeerAbsent(PeerError):
     """A peer is not installed or too old; the text says how to get it."""
+
+
+def require_version(found: str, oldest: tuple[int, ...], how: str) -> None:
+    """Raise `PeerAbsent` where the first number in `found` is an older release than `oldest`."""
+    numbers = re.search(r"\d+(?:\.\d+)*", found)
+    version = tuple(int(part) for part in numbers[0].split(".")) if numbers else ()
+    if version < oldest:
+        wanted = ".".join(str(part) for part in oldest)
+        raise PeerAbsent(f"{found or 'what is installed'} is too old, {wanted} is needed: {how}")
 
 
 class PeerGone(PeerError):

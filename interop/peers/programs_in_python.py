@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from interop.peers.lines import ROOT, LineProcess
-from interop.peers.peer import Capability, Lack, PeerAbsent, Wants
+from interop.peers.peer import Capability, Lack, PeerAbsent, Wants, require_version
 
 _PQ_TRIAL = "WebRTC-EnableDtlsPqc/Enabled/"
 _SPED_TRIAL = "WebRTC-IceHandshakeDtls/Enabled/"
@@ -26,6 +26,7 @@ class PythonProgram:
     title: str
     package: str | None = None
     """The distribution that it needs; None: our own."""
+    oldest: tuple[int, ...] = ()
     lacks: Mapping[Capability, Lack] = field(default_factory=dict)
     plays_out: bool = False
     opus: bool = False
@@ -36,12 +37,13 @@ class PythonProgram:
         """Return the package's version, or our commit."""
         if self.package is None:
             return f"warp-rtc {_commit()}"
+        how = "pip install --upgrade 'warp-rtc[peers]'"
         try:
-            return f"{self.package} {importlib.metadata.version(self.package)}"
+            found = f"{self.package} {importlib.metadata.version(self.package)}"
         except importlib.metadata.PackageNotFoundError:
-            raise PeerAbsent(
-                f"{self.package} is not installed: pip install 'warp-rtc[peers]'"
-            ) from None
+            raise PeerAbsent(f"{self.package} is not installed: {how}") from None
+        require_version(found, self.oldest, how)
+        return found
 
     def prepare(self) -> None:
         """Do nothing: it is installed, or not."""
@@ -88,6 +90,7 @@ AIORTC = PythonProgram(
     name="aiortc",
     title="aiortc",
     package="aiortc",
+    oldest=(1, 14),
     lacks={
         Capability.DTLS13: Lack("its DTLS is 1.2", "OpenSSL has no DTLS 1.3; FEFD on the wire"),
         Capability.PQ: Lack("its DTLS is 1.2, and hybrids need 1.3", "FEFD on the wire"),
@@ -101,5 +104,10 @@ AIORTC = PythonProgram(
 )  # fmt: skip
 
 LIBWEBRTC = PythonProgram(
-    name="libwebrtc", title="libwebrtc", package="wrtc", plays_out=True, trials=True
+    name="libwebrtc",
+    title="libwebrtc",
+    package="wrtc",
+    oldest=(0, 1),
+    plays_out=True,
+    trials=True,
 )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from interop.matrix import Cell, Matrix, Result
-from interop.matrix.__main__ import chosen, main, status
+from interop.matrix.__main__ import chosen, main, run, status
 from interop.matrix.call import Cost
 from interop.matrix.cell import Attempt
 from interop.matrix.evidence import write_pcap
@@ -138,6 +140,30 @@ def test_a_peer_that_is_absent_says_how_to_get_it(tmp_path: Path) -> None:
     cell = play(Broken("absent", tmp_path), tmp_path / "out")
     assert (cell.result, cell.why) == (Result.ABSENT, "broken is not installed: mend it")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["aiortc", "libwebrtc"])
+def test_a_package_that_is_too_old_says_what_is_needed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda _: "0.0.9")
+    [cell] = asyncio.run(run([KINDS[name]], [START], 1, None))
+    assert cell.result is Result.ABSENT
+    assert re.search(r"0\.0\.9 is too old, [\d.]+ is needed: pip install", cell.why)
+
+
+@pytest.mark.parametrize("name", ["chromium", "firefox"])
+def test_a_browser_that_is_too_old_says_what_is_needed(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for binary in KINDS[name].binaries:
+        program = tmp_path / binary
+        program.write_text(f"#!/bin/sh\necho 'Mozilla {binary} 78.15.0esr'\n")
+        program.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    [cell] = asyncio.run(run([KINDS[name]], [START], 1, None))
+    assert cell.result is Result.ABSENT
+    assert "78.15.0esr is too old, 140 is needed: apt-get install" in cell.why
 
 
 def test_what_a_peer_cannot_do_is_not_tried(tmp_path: Path) -> None:
