@@ -73,7 +73,7 @@ class Call:
         # an open channel is proof enough: some libraries tell of it first
         peer_open = await self.peer.happened(f"open:{TALK}")
         peer_connected = min(peer_open, await self.peer.happened("connection:connected"))
-        milestones = self.session.stats()["milestones"]
+        milestones = await self._milestones()
         first = next(rung.time for rung in list(self.wire.rungs) if rung.is_check)
 
         def trips(moment: float) -> float:
@@ -85,6 +85,13 @@ class Call:
             we_connected=trips(milestones["dtls_connected"]),
             we_open=trips(milestones["channel_open"]),
         )
+
+    async def _milestones(self) -> dict[str, float]:
+        """Return when our end was where; a channel may be open before that is written down."""
+        async with asyncio.timeout(PATIENCE_S):
+            while "channel_open" not in (found := self.session.stats()["milestones"]):
+                await asyncio.sleep(0.01)
+        return dict(found)
 
     async def talk(self, *messages: str | bytes) -> None:
         """Send messages each way on the channel, and compare."""
