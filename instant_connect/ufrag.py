@@ -124,7 +124,7 @@ def server_sctp(password: str, ufrag: str) -> tuple[int, int]:
 
     From what only they know, so that nobody else can guess the tag.
     """
-    digest = HmacSha256(password.encode("ascii")).digest(b"IC1 sctp", ufrag.encode("ascii"))
+    digest = HmacSha256(password.encode("ascii")).digest(b"IC1 sctp" + ufrag.encode("ascii"))
     return int.from_bytes(digest[:4], "big") or 1, int.from_bytes(digest[4:8], "big")
 
 
@@ -134,5 +134,5 @@ def attach_proof(password: str, ufrag: str) -> str:
     A ufrag travels in the clear: who has merely seen one must not learn the password from the
     answer. 32 characters of base64, of HMAC-SHA256 under the password.
     """
-    digest = HmacSha256(password.encode("ascii")).digest(b"IC1 attach", ufrag.encode("ascii"))
+    digest = HmacSha256(password.encode("ascii")).digest(b"IC1 attach" + ufrag.encode("ascii"))
     return b64encode(digest[:24]).decode("ascii")

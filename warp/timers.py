@@ -21,47 +21,47 @@ def earliest(one: float | None, other: float | None) -> float | None:
 class TimerTable(Generic[Reason]):
     """A few armed deadlines (absolute, monotonic seconds), one per reason."""
 
-    __slots__ = ("_deadlines", "_next")
+    __slots__ = ("_deadlines", "due")
 
     def __init__(self) -> None:
         self._deadlines: dict[Reason, float] = {}
-        self._next: float | None = None
+        self.due: float | None = None
+        """The earliest deadline, or None."""
 
     def arm(self, reason: Reason, deadline: float) -> None:
         """Set the deadline of `reason`, replacing an earlier one."""
-        deadlines, earliest = self._deadlines, self._next
+        deadlines, earliest = self._deadlines, self.due
         replaced = deadlines.get(reason)
         deadlines[reason] = deadline
         if earliest is None or deadline <= earliest:
-            self._next = deadline
+            self.due = deadline
         elif replaced == earliest:
-            self._next = min(deadlines.values())
+            self.due = min(deadlines.values())
 
     def cancel(self, reason: Reason) -> None:
         """Forget the deadline of `reason`; harmless when none is armed."""
         dropped = self._deadlines.pop(reason, None)
-        if dropped is not None and dropped == self._next:
-            self._next = min(self._deadlines.values(), default=None)
+        if dropped is not None and dropped == self.due:
+            self.due = min(self._deadlines.values(), default=None)
 
     def cancel_all(self) -> None:
         """Forget every deadline."""
         self._deadlines.clear()
-        self._next = None
+        self.due = None
 
     def deadline(self, reason: Reason) -> float | None:
         """Return the deadline of `reason`, or None."""
         return self._deadlines.get(reason)
 
-    def next_deadline(self) -> float | None:
-        """Return the earliest deadline, or None. Pure and O(1)."""
-        return self._next
-
     def pop_expired(self, now: float) -> list[Reason]:
         """Remove and return the reasons whose deadline is at or before `now`, earliest first."""
-        if self._next is None or self._next > now:
+        if self.due is None or self.due > now:
             return []
+        if len(self._deadlines) == 1:
+            self.due = None
+            return [self._deadlines.popitem()[0]]
         due = sorted((d, i, r) for i, (r, d) in enumerate(self._deadlines.items()) if d <= now)
         for _, _, reason in due:
             del self._deadlines[reason]
-        self._next = min(self._deadlines.values(), default=None)
+        self.due = min(self._deadlines.values(), default=None)
         return [reason for _, _, reason in due]

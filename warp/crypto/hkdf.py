@@ -6,7 +6,6 @@ A secret that is expanded more than once is worth an `ExpandKey`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -29,13 +28,18 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
     if length > 255 * HASH_LENGTHS[hash_name]:
         raise ValueError(f"HKDF cannot expand to {length} bytes")
     keyed = Hmac(key, hash_name)
-    out = block = keyed.digest(info, b"\x01")
+    out = block = keyed.digest(info + b"\x01")
     counter = 1
     while len(out) < length:
         counter += 1
-        block = keyed.digest(block, info, bytes((counter,)))
+        block = keyed.digest(block + info + bytes((counter,)))
         out += block
     return out[:length]
+
+
+@lru_cache(maxsize=16)
+def _infos(labels: tuple[tuple[bytes, int], ...]) -> tuple[tuple[bytes, int], ...]:
+    return tuple([(_info_head(label, length, 0) + b"\x01", length) for label, length in labels])
 
 
 @lru_cache(maxsize=64)
@@ -70,7 +74,7 @@ class ExpandKey:
         info = _info_head(label, length, len(context)) + context + b"\x01"
         return self._keyed.digest(info)[:length]
 
-    def expand_labels(self, labels: Iterable[tuple[bytes, int]]) -> list[bytes]:
+    def expand_labels(self, labels: tuple[tuple[bytes, int], ...]) -> list[bytes]:
         """Return the expansions of several labels, each with its length, without a context."""
         digest = self._keyed.digest
-        return [digest(_info_head(label, length, 0) + b"\x01")[:length] for label, length in labels]
+        return [digest(info)[:length] for info, length in _infos(labels)]

@@ -25,9 +25,12 @@ HASHES: Final[dict[str, Callable[[bytes], _Hash]]] = {
     "sha384": hashlib.sha384,
     "sha512": hashlib.sha512,
 }
-_BLOCK_LENGTHS: Final = {"sha1": 64, "sha256": 64, "sha384": 128, "sha512": 128}
-_INNER: Final = {length: int.from_bytes(b"\x36" * length, "big") for length in (64, 128)}
-_OUTER: Final = {length: int.from_bytes(b"\x5c" * length, "big") for length in (64, 128)}
+_from_bytes: Final = int.from_bytes
+_FORMS: Final = {
+    name: (HASHES[name], length, _from_bytes(b"\x36" * length), _from_bytes(b"\x5c" * length))
+    for name, length in {"sha1": 64, "sha256": 64, "sha384": 128, "sha512": 128}.items()
+}
+"""The hash, the bytes of its block, and the two paddings as numbers."""
 
 
 class Hmac:
@@ -36,19 +39,18 @@ class Hmac:
     __slots__ = ("_inner", "_outer")
 
     def __init__(self, key: bytes, hash_name: str) -> None:
-        make, length = HASHES[hash_name], _BLOCK_LENGTHS[hash_name]
+        make, length, inner, outer = _FORMS[hash_name]
         if len(key) > length:
             key = make(key).digest()
         # as a number, so that no table is looked up by the bytes of a secret
-        number = int.from_bytes(key, "big") << 8 * (length - len(key))
-        self._inner: Final = make((number ^ _INNER[length]).to_bytes(length, "big"))
-        self._outer: Final = make((number ^ _OUTER[length]).to_bytes(length, "big"))
+        number = _from_bytes(key.ljust(length, b"\0"))
+        self._inner: Final = make((number ^ inner).to_bytes(length))
+        self._outer: Final = make((number ^ outer).to_bytes(length))
 
-    def digest(self, *parts: bytes) -> bytes:
-        """Return the HMAC of the parts put behind one another."""
+    def digest(self, data: bytes) -> bytes:
+        """Return the HMAC of `data`."""
         inner, outer = self._inner.copy(), self._outer.copy()
-        for part in parts:
-            inner.update(part)
+        inner.update(data)
         outer.update(inner.digest())
         return outer.digest()
 

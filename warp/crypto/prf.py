@@ -13,5 +13,5 @@ def prf12(secret: bytes, label: bytes, seed: bytes, length: int, hash_name: str)
     chained = labelled
     while len(out) < length:
         chained = keyed.digest(chained)
-        out += keyed.digest(chained, labelled)
+        out += keyed.digest(chained + labelled)
     return out[:length]

@@ -88,7 +88,7 @@ class ClosingChannels:
 
     def get_timer(self) -> float | None:
         """Return when the next channel is given up, or None."""
-        return min(self._deadlines.values(), default=None)
+        return min(self._deadlines.values()) if self._deadlines else None
 
     def expired(self, now: float) -> list[Channel]:
         """Return the channels whose peer took too long, and give the others their new deadline."""

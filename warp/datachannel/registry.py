@@ -45,6 +45,7 @@ from warp.sctp import (
     StreamsResetFailed,
     Terminated,
 )
+from warp.timers import earliest
 from warp.trace import Trace
 
 
@@ -187,10 +188,7 @@ class ChannelRegistry:
 
     def get_timer(self) -> float | None:
         """Return the next deadline of the association or of a closing channel, or None."""
-        own, below = self._closing.get_timer(), self.association.get_timer()
-        if own is None or below is None:
-            return below if own is None else own
-        return min(own, below)
+        return earliest(self._closing.get_timer(), self.association.get_timer())
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""

@@ -193,7 +193,7 @@ class DtlsConnection:
 
     def get_timer(self) -> float | None:
         """Return the next deadline (absolute), or None. Pure."""
-        return self._context.timers.next_deadline()
+        return self._context.timers.due
 
     def handle_timer(self, now: float) -> None:
         """Let time pass. Early, late and repeated calls are harmless."""

@@ -19,6 +19,10 @@ from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.suites import SUITES13
 
 _IV_LENGTH: Final = 12
+_KEY_LABELS: Final = {
+    length: ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length)) for length in (16, 32)
+}
+"""What the keys of a direction are, by the length of the cipher's (RFC 9147 section 4.2.3)."""
 
 
 class TrafficSecrets(NamedTuple):
@@ -102,8 +106,7 @@ class Schedule13:
         return hkdf_expand_label(secret, b"traffic upd", b"", len(secret), self.hash_name)
 
     def _keys(self, secret: bytes) -> list[bytes]:
-        length = self.aead.key_length
-        labels = ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length))
+        labels = _KEY_LABELS[self.aead.key_length]
         return ExpandKey(secret, self.hash_name).expand_labels(labels)
 
 

@@ -40,6 +40,7 @@ _STATUS_INPUTS = {
     PathStatus.EXHAUSTED: Input.EXHAUSTED,
 }
 _ENDED = (IceState.FAILED, IceState.CLOSED)
+_CHANGED = {state: StateChanged(state) for state in IceState}
 
 
 class IceAgent:
@@ -303,7 +304,7 @@ class IceAgent:
         self.state = state
         if self._context.trace is not None:
             self._context.emit(now, "ice:state_changed", state=state.value, why=why.value)
-        self._context.happened.append(StateChanged(state))
+        self._context.happened.append(_CHANGED[state])
         if state is IceState.FAILED:
             self._generations.close()
             lost = why is Input.CONSENT_LOST

@@ -349,7 +349,7 @@ class FullChecks:
 
     def get_timer(self) -> float | None:
         """Return the next deadline."""
-        return self._timers.next_deadline()
+        return self._timers.due
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""

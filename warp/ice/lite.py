@@ -224,7 +224,7 @@ class LitePaths:
 
     def get_timer(self) -> float | None:
         """Return the next deadline."""
-        return self._timers.next_deadline()
+        return self._timers.due
 
     def handle_timer(self, now: float) -> None:
         """Look at the last request only now, so that a request arms no timer."""

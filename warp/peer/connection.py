@@ -34,6 +34,18 @@ from warp.trace import Trace
 # tuples: a union would be made anew for every event
 _PATH_NEWS = (ice.FlowAuthenticated, ice.PairValidated, ice.PairSelected)
 _ENDINGS = (ice.Terminated, dtls.Terminated)
+_NOTHING_NEW = frozenset(
+    {
+        ice.StateChanged,
+        dtls.Negotiated,
+        dtls.EarlyWriteReady,
+        dtls.PeerCertificateReceived,
+        dtls.HandshakeCompleted,
+        dtls.FlightAcknowledged,
+        dtls.PeerDataReceived,
+    }
+)
+"""What the transport has acted on, and nobody else has to."""
 
 
 class PeerConnection:
@@ -309,6 +321,8 @@ class PeerConnection:
         if transport.dtls is None:
             bundle.meet_early_client(now)
         for event in transport.events(now):
+            if type(event) in _NOTHING_NEW:
+                continue
             if isinstance(event, _PATH_NEWS):
                 self._events.append(FlowAuthenticated(event.flow))
             elif isinstance(event, MediaReady):

@@ -215,7 +215,7 @@ class Association(Control):
 
     def get_timer(self) -> float | None:
         """Return the next deadline, or None."""
-        return self._timers.next_deadline()
+        return self._timers.due
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""

@@ -127,6 +127,7 @@ def local_init(config: SctpConfig, entropy: Entropy) -> InitChunk:
     )
 
 
+@lru_cache(maxsize=_REMEMBERED)  # what a description says is judged, and then used
 def parse_init(data: bytes) -> InitChunk:
     """Judge a decoded `a=sctp-init` value: one serialised INIT chunk, with 0-3 bytes of padding.
 

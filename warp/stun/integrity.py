@@ -17,8 +17,8 @@ FINGERPRINT_ATTRIBUTE_BYTES = 8
 class IntegrityKey(Protocol):
     """A keyed HMAC context; `warp.crypto.HmacSha1` and `HmacSha256` are such."""
 
-    def digest(self, *parts: bytes) -> bytes:
-        """Return the HMAC over the concatenation of `parts`."""
+    def digest(self, data: bytes) -> bytes:
+        """Return the HMAC of `data`."""
 
 
 def long_term_key(username: str, realm: str, password: str) -> bytes:

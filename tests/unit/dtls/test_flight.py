@@ -221,17 +221,17 @@ def test_full_ack_ends_the_flight():
     bench.take()
     assert bench.flight.receive_ack([(2, 0), (0, 0)], 0.1) is AckEffect.ALL
     assert not bench.flight.outstanding
-    assert bench.context.timers.next_deadline() is None
+    assert bench.context.timers.due is None
     assert bench.context.events == [FlightAcknowledged()]
 
 
 def test_unknown_numbers_mean_nothing():
     bench = Bench()
     server_flight(bench)
-    deadline = bench.context.timers.next_deadline()
+    deadline = bench.context.timers.due
     strange = [(7, 7), (2**64 - 1, 2**64 - 1), (0, 5), (2, 99)]
     assert bench.flight.receive_ack(strange, 0.1) is AckEffect.NOTHING
-    assert bench.context.timers.next_deadline() == deadline
+    assert bench.context.timers.due == deadline
 
 
 def test_ack_of_an_earlier_flight_means_nothing():
@@ -277,7 +277,7 @@ def test_final_flight_has_no_timer_and_is_resent_on_demand():
     bench.flight.add(20, bytes(12), 2)
     bench.flight.send(0.0, reply_expected=False)
     bench.take()
-    assert bench.context.timers.next_deadline() is None
+    assert bench.context.timers.due is None
     bench.flight.handle_timeout(9.0)
     assert bench.take() == []
     bench.flight.handle_repetition(9.0)
@@ -288,10 +288,10 @@ def test_suspended_timers():
     bench = Bench()
     bench.context.suspended = True
     server_flight(bench)
-    assert bench.context.timers.next_deadline() is None
+    assert bench.context.timers.due is None
     bench.context.suspended = False
     bench.flight.resume(1.0)
-    assert bench.context.timers.next_deadline() == pytest.approx(1.4)
+    assert bench.context.timers.due == pytest.approx(1.4)
 
 
 def test_a_long_flight_leaves_in_bursts():
