@@ -72,7 +72,7 @@ def _runs(results: Results) -> str:
 def _version(rows: Sequence[Row]) -> str:
     text = next((row.version for row in rows if row.version), "absent")
     # the title says the rest
-    return re.sub(r"^(Chromium|Firefox|pion/webrtc/v\d+|aiortc|werift|str0m) v?", "", text)
+    return re.sub(r"^(warp-rtc|Chromium|Firefox|pion/webrtc/v\d+|aiortc|werift|str0m) v?", "", text)
 
 
 def _trips(rows: Sequence[Row], scenario: str) -> str:

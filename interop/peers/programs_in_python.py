@@ -27,6 +27,8 @@ class PythonProgram:
     package: str | None = None
     """The distribution that it needs; None: our own."""
     oldest: tuple[int, ...] = ()
+    holds: str = ""
+    """What is in that package, where its own version does not say it."""
     lacks: Mapping[Capability, Lack] = field(default_factory=dict)
     plays_out: bool = False
     opus: bool = False
@@ -43,7 +45,7 @@ class PythonProgram:
         except importlib.metadata.PackageNotFoundError:
             raise PeerAbsent(f"{self.package} is not installed: {how}") from None
         require_version(found, self.oldest, how)
-        return found
+        return f"{found} ({self.holds})" if self.holds else found
 
     def prepare(self) -> None:
         """Do nothing: it is installed, or not."""
@@ -108,6 +110,7 @@ LIBWEBRTC = PythonProgram(
     title="libwebrtc",
     package="wrtc",
     oldest=(0, 1),
+    holds="M152",
     plays_out=True,
     trials=True,
 )
