@@ -35,8 +35,7 @@ def probe(
     Never more than seven short calls, one after another, each ended again: what a few clients
     would send. Where tickets are given out, one of them begins with its first datagram.
 
-    Exit status: 0 for every grade but F, 1 for F or when there is no server to probe, 2 a wrong
-    command line.
+    Exit status: 0 for every grade but F, 1 for F or no server to probe, 2 a wrong command line.
     """
     from warp.errors import InvalidConfig
     from warp_tools.probe import ProbeConfig

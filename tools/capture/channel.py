@@ -28,6 +28,8 @@ DCEP_ACK: Final = 32
 COOKIE_HEADER: Final = 4
 """Of the parameter that an INIT ACK has and an INIT has not."""
 _LOOKED_AT: Final = 24
+_HANDSHAKE_PACKETS: Final = 6
+"""Of a side, until its COOKIE ACK: four, and repetitions. Later, an ABORT may be as long."""
 _HANDSHAKE: Final = frozenset(
     (ChunkType.INIT, ChunkType.INIT_ACK, ChunkType.COOKIE_ECHO, ChunkType.COOKIE_ACK)
 )
@@ -61,6 +63,19 @@ class Channel(NamedTuple):
         """Return a side's first SCTP packet."""
         return next((packet.event for packet in self.packets if packet.side == side), None)
 
+    def cookie(self, side: int) -> tuple[Packet, Packet] | None:
+        """Return a side's INIT ACK and the COOKIE ECHO that answers it, known by the cookie's size.
+
+        INIT and INIT ACK of one side differ by its cookie, which the other side echoes.
+        """
+        own = [packet for packet in self.packets if packet.side == side][:2]
+        if self.snap is not False or len(own) < 2:
+            return None
+        echo = own[1].size - own[0].size - COOKIE_HEADER + COOKIE_ACK
+        later = (p for p in self.packets if p.side != side and p.size == echo)
+        found = next((p for p in later if p.event.time_ns >= own[1].event.time_ns), None)
+        return None if found is None or echo <= COOKIE_ACK else (own[1], found)
+
 
 def look(start: Start, opened: Opened | None = None) -> Channel:
     """Judge the SCTP of a session: by what the keys have opened, else by the sizes of records."""
@@ -82,8 +97,8 @@ def look(start: Start, opened: Opened | None = None) -> Channel:
     acks: list[Event | None] = [None, None]
     if snap is False:
         for side in (0, 1):
-            mine = (p.event for p in packets if p.side == side and p.size == COOKIE_ACK)
-            acks[side] = next(mine, None)
+            mine = [packet for packet in packets if packet.side == side][:_HANDSHAKE_PACKETS]
+            acks[side] = next((p.event for p in mine if p.size == COOKIE_ACK), None)
     dcep, why = _dcep(packets, snap, start)
     hidden = _hides(packets, acks)
     others = "" if dcep is None else _others(packets, start)

@@ -32,7 +32,7 @@ class Spent(NamedTuple):
     @property
     def ms(self) -> float:
         """Milliseconds that it took."""
-        return self.to_ms - self.from_ms
+        return max(0.0, self.to_ms - self.from_ms)  # where ways are known by bounds only
 
 
 class Saved(NamedTuple):

@@ -1,6 +1,6 @@
 """Everything that is known about one session, in one place; what the findings are made from.
 
-Session ─▶ Start ─▶ Vantage, Channel ─▶ Trips ─▶ Stages ─▶ Facts ─▶ findings, explanation
+Session ─▶ Start ─▶ Channel ─▶ Vantage ─▶ Trips ─▶ Stages ─▶ Facts ─▶ findings, explanation
 """
 
 from __future__ import annotations
@@ -135,8 +135,8 @@ class Facts:
 def measure(session: Session, opened: Opened | None = None) -> Facts:
     """Measure a finished session; `opened` knows what its keys have opened."""
     start = Start(session)
-    vantage = estimate(start)
     channel = look(start, opened)
+    vantage = estimate(start, channel)
     trips = count(start, vantage, channel)
     letters = _letters(session, start)
     return Facts(

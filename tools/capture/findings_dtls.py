@@ -261,6 +261,17 @@ def _lost_flight(facts: Facts, rounds: list[list[Event]]) -> Iterator[Finding]:
 def _lost_before(facts: Facts, what: str, wait: float, event: Event) -> Finding:
     """Its records are numbered, and the first numbers are missing."""
     number = facts.session.handshake.unseen(event.side)
+    if number == 1 and facts.start.is_12:
+        late = "clienthello-late" if event.side == facts.start.client else "server-flight-late"
+        return Finding(
+            id=late,
+            weight=Weight.COST,
+            text=f"The {what} of {facts.letter(event.side)} left {wait:.0f} ms after it could. Its "
+            "first record here is number 1: either one before it was lost on its way to the "
+            "capture, and a timer was waited for, or its sender counts from 1.",
+            ms=wait,
+            datagrams=(event.number,),
+        )
     return Finding(
         id="dtls-timer-wait",
         weight=Weight.COST,

@@ -7,13 +7,15 @@ the checks of A measure the way to B, those of B the way to A, and both together
 
 Where the capture shows datagrams at two places (both ends of a relay, both sides of a NAT), what
 lies between is measured too. A side that is never asked anything (its peer is lite) is judged by
-how soon its DTLS reacts, which includes computing.
+how soon its DTLS and SCTP react, which includes computing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from warp_tools.capture.channel import Channel
 from warp_tools.capture.checks import Exchange
 from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.start import Start
@@ -63,7 +65,7 @@ class Vantage(NamedTuple):
         return event.last_ns + self.ways_ns[1 - event.side] // 2
 
 
-def estimate(start: Start) -> Vantage:
+def estimate(start: Start, channel: Channel) -> Vantage:
     """Estimate the round trip of a session and the place of the capture."""
     session = start.session
     asked = [_shortest(samples) for samples in session.checks.samples]
@@ -75,7 +77,7 @@ def estimate(start: Start) -> Vantage:
             ways[1 - side] = max(0, sample - between)
     if ways[0] is not None and ways[1] is not None:
         return _judge(ways[0], ways[1], between, "checks", guessed=0)
-    reactions = [_reaction(start, side) for side in (0, 1)]
+    reactions = [_reaction(start, channel, side) for side in (0, 1)]
     measured = ways[0] is not None or ways[1] is not None
     known = [way if way is not None else reactions[side] for side, way in enumerate(ways)]
     if known[0] is None or known[1] is None:
@@ -143,7 +145,7 @@ def _between(events: list[Event]) -> int:
     return total
 
 
-def _reaction(start: Start, side: int) -> int | None:
+def _reaction(start: Start, channel: Channel, side: int) -> int | None:
     """Return the shortest time in which a side has answered what it cannot have foreseen."""
     pairs: list[tuple[Event, Event]] = []
     if start.client == side:
@@ -158,12 +160,29 @@ def _reaction(start: Start, side: int) -> int | None:
             pairs.append((start.hello.whole, start.server_hello.whole))
         if start.client_flight and start.server_ack is not None:
             pairs.append((start.client_flight[-1], start.server_ack))
+    pairs += _answers(start, channel, side)
     gaps = [
         effect.time_ns - cause.last_ns
         for cause, effect in pairs
         if effect.side == side and cause.side != side and not _repeated(start, cause, effect)
     ]
     return min((gap for gap in gaps if gap >= 0), default=None)
+
+
+def _answers(start: Start, channel: Channel, side: int) -> Iterator[tuple[Event, Event]]:
+    """Yield what a side's SCTP has sent because of what had come, cause and effect."""
+    first, finished = channel.first(side), start.finished12[1]
+    if start.client == side and first is not None and finished is not None:
+        yield finished, first  # DTLS 1.2's client may send data only now
+    for asked in (0, 1):
+        ack, answered = channel.cookie_acks[asked], channel.cookie(asked)
+        if answered is None:
+            continue
+        init_ack, echo = answered
+        if side != asked:
+            yield init_ack.event, echo.event
+        elif ack is not None:
+            yield echo.event, ack
 
 
 def _repeated(start: Start, cause: Event, effect: Event) -> bool:

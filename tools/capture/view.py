@@ -225,7 +225,8 @@ def _ledger(facts: Facts) -> Iterator[Text]:
             rtt = facts.vantage.rtt_ns
             ms = ""
             if facts.vantage.countable and rtt is not None:
-                ms = f" ({one.trips * rtt / 1e6:.0f} ms)"
+                most = "at most " if facts.vantage.at_most else ""
+                ms = f" ({most}{one.trips * rtt / 1e6:.0f} ms)"
             text = f"{one.what} after {_trips(one.warp)}, not {one.now:g}: {one.trips:g} less"
             yield _fact(name, text + ms)
         else:

@@ -63,6 +63,13 @@ def test_sizes(sizes: list[tuple[int, int]], snap: bool | None, dcep: str | None
     assert found.snap_reason and found.dcep_reason
 
 
+def test_an_abort_at_the_end_is_no_cookie_ack() -> None:
+    one = [(0, 44), (1, 140), (0, 100), (1, 16)]  # only one side asks
+    rest = [(0, 32), (1, 48), (0, 28), (1, 32), (0, 28), (0, 36), (1, 28), (1, 20), (0, 16)]
+    found = channel(*one, *rest)
+    assert found.cookie_acks[0] is None and found.cookie_acks[1].number == CLIENT_DONE + 4
+
+
 @pytest.mark.parametrize(
     ("rest", "known"),
     [

@@ -437,6 +437,21 @@ def test_a_server_flight_lost_before_the_capture_was_not_late() -> None:
     assert "its first record here is number" in wait.text and wait.ms > 90
 
 
+def test_a_client_that_counts_from_one_may_have_lost_nothing() -> None:
+    """Of DTLS 1.2 there are such: its only ClientHello is number 1, and late all the same."""
+
+    def change(number: int, packet: UdpPacket) -> UdpPacket:
+        data = bytearray(packet.payload)
+        if data[:1] == b"\x16" and data[13:14] == b"\x01":
+            data[10] = 1
+            return packet._replace(payload=bytes(data), time=packet.time + 0.15)
+        return packet if data[0] < 4 else packet._replace(time=packet.time + 0.15)
+
+    told = of_packets(changed("calls/aiortc116_dtls12", change))
+    assert "dtls-timer-wait" not in told
+    assert "or its sender counts from 1" in told["clienthello-late"].text
+
+
 def _without_lost(pair: Any, sender: str) -> Any:
     """Lose what one end sends before it comes to the capture."""
     pair.ladder[:] = [step for step in pair.ladder if step.arrivals or step.sender != sender]
