@@ -24,6 +24,7 @@ from warp.errors import InvalidConfig, WarpError
 
 MAX_EVENT_BYTES: Final = 1 << 20
 MAX_ANSWER_BYTES: Final = 8 << 20
+MAX_ITEMS: Final = 64
 _MAX_HEAD_BYTES: Final = 1 << 16
 
 
@@ -50,7 +51,9 @@ class ResponsesConfig:
 class ResponsesHelper:
     """Asks a Responses endpoint. One connection a delegation; the first is opened ahead."""
 
-    __slots__ = ("_config", "_context", "_host", "_path", "_port", "_ready", "_tls")
+    __slots__ = (
+        "_config", "_context", "_go_on", "_host", "_items", "_path", "_port", "_ready", "_tls",
+    )  # fmt: skip
 
     def __init__(self, config: ResponsesConfig) -> None:
         parts = urlsplit(config.base_url)
@@ -62,6 +65,8 @@ class ResponsesHelper:
         self._port = parts.port or (443 if self._tls else 80)
         self._path = parts.path.rstrip("/") + "/responses"
         self._context = ""
+        self._items: list[dict[str, Any]] = []
+        self._go_on = asyncio.Event()
         self._ready: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def open(self, context: str) -> None:
@@ -75,11 +80,45 @@ class ResponsesHelper:
         if ready is not None:
             ready[1].close()
 
+    def add_item(self, item: dict[str, Any]) -> None:
+        """Add an item, such as a tool's result, to what the service is asked with."""
+        self._items.append(item)
+        del self._items[:-MAX_ITEMS]
+
+    def go_on(self) -> None:
+        """Ask again, with the items that were added."""
+        self._go_on.set()
+
     async def work(self, request: Request) -> AsyncGenerator[Part, None]:
-        """Ask; the service's events are passed on as they come, its text as the answer."""
+        """Ask; the service's events are passed on as they come, its text as the answer.
+
+        A response that calls functions is no answer: their results come by `add_item`, and with
+        `go_on` the service is asked again.
+        """
+        items: list[dict[str, Any]] = [{"role": "user", "content": request.ask}]
+        while True:
+            calls: list[dict[str, Any]] = []
+            async with contextlib.aclosing(self._respond(request, items)) as parts:
+                async for part, fresh in parts:
+                    calls += fresh
+                    if not part.done or not calls:
+                        yield part
+                        if part.done:
+                            return
+                    else:
+                        yield Part(raw=part.raw)
+            self._go_on.clear()
+            await self._go_on.wait()
+            items = [*items, *calls, *self._items][-MAX_ITEMS:]
+            self._items.clear()
+
+    async def _respond(
+        self, request: Request, items: list[dict[str, Any]]
+    ) -> AsyncGenerator[tuple[Part, list[dict[str, Any]]], None]:
+        """Ask once; each part comes with the function calls that it holds."""
         reader, writer = await self._connection()
         try:
-            writer.write(self._request(request))
+            writer.write(self._request(request, items))
             await writer.drain()
             said: list[str] = []
             async with contextlib.aclosing(self._events(reader)) as events:
@@ -90,9 +129,10 @@ class ResponsesHelper:
                     elif kind in ("response.failed", "error"):
                         raise HelperFailed("the service failed")
                     elif kind in ("response.completed", "response.incomplete"):
-                        yield Part(text="".join(said) or _text_of(event), done=True, raw=event)
+                        text = "".join(said) or _text_of(event)
+                        yield Part(text=text, done=True, raw=event), []
                         return
-                    yield Part(raw=event)
+                    yield Part(raw=event), _calls_of(event)
             raise HelperFailed("the service broke off")
         finally:
             writer.close()
@@ -114,7 +154,7 @@ class ResponsesHelper:
                 limit=MAX_EVENT_BYTES,
             )
 
-    def _request(self, request: Request) -> bytes:
+    def _request(self, request: Request, items: list[dict[str, Any]]) -> bytes:
         config = self._config
         background = f"\n\nWhat is known:\n{self._context}" if self._context else ""
         body = json.dumps(
@@ -122,7 +162,7 @@ class ResponsesHelper:
                 **config.extra,
                 "model": config.model,
                 "instructions": config.instructions + background,
-                "input": request.ask,
+                "input": request.ask if len(items) == 1 else items,
                 "max_output_tokens": config.max_output_tokens,
                 "stream": True,
                 "store": False,
@@ -228,6 +268,14 @@ def _text_of(event: Mapping[str, Any]) -> str:
         if isinstance(part, dict) and isinstance(part.get("text"), str)
     ]
     return "".join(texts)
+
+
+def _calls_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The function call that is complete with an event."""
+    item = event.get("item")
+    if event.get("type") != "response.output_item.done" or not isinstance(item, dict):
+        return []
+    return [item] if item.get("type") == "function_call" else []
 
 
 def _token(text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveConfig:
-    """Limits of the public contract. Tokens are estimated: four characters each."""
+    """Limits of the public contract. Tokens are estimated, kindly: six characters each."""
 
     models: frozenset[str] = frozenset()  # names that are served; empty: any name is ours
     voices: frozenset[str] = frozenset()  # voices that the model has; others get its default
@@ -26,9 +26,9 @@ class LiveConfig:
     delegations: int = 64  # ids of delegations that are remembered
 
 
-TOKEN_CHARS = 4
+TOKEN_CHARS = 6
 
 
 def tokens_of(text: str) -> int:
-    """Estimate how many tokens a text has."""
+    """Estimate how many tokens a text has at the least."""
     return -(-len(text) // TOKEN_CHARS)

@@ -166,7 +166,11 @@ class LiveSession:
             self._tell_permissions(door)
         return door
 
-    def detach(self, door: int, now: float) -> None:
+    def kind_of(self, door: int) -> DoorKind | None:
+        """Return what a connection is, None when it is gone."""
+        return self._outbox.kind_of(door)
+
+    def detach(self, door: int) -> None:
         """A connection is gone; the session ends with the one that it lives by."""
         kind = self._outbox.kind_of(door)
         self._outbox.detach(door)

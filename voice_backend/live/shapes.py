@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 NAME_CHARS = 256
-LONG_CHARS = 70_000
+LONG_CHARS = 100_000
 JsonObject = dict[str, Any]
 
 

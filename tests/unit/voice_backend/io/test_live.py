@@ -1,0 +1,168 @@
+"""Live sessions over real sockets, by the contract's public client."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from typing import Any
+
+import pytest
+import websockets
+from openai import APIStatusError
+
+from tests.unit.voice_backend.io.live_site import live_site
+from voice_backend.live import LiveConfig
+from voice_backend.models.scripted import Raise
+
+WAIT_S = 20.0
+FRAME = base64.b64encode(bytes(960)).decode()
+
+
+async def until(connection: Any, kind: str, seen: list[Any]) -> Any:
+    async with asyncio.timeout(WAIT_S):
+        async for event in connection:
+            seen.append(event)
+            if event.type == kind:
+                return event
+    raise AssertionError(f"the connection ended before {kind}")
+
+
+@pytest.mark.slow
+def test_a_conversation_over_a_websocket() -> None:
+    async def main() -> None:
+        async with (
+            live_site() as site,
+            site.client() as client,
+            client.live.connect() as connection,
+        ):
+            seen: list[Any] = []
+            await connection.session.start(
+                session={
+                    "model": "scripted",
+                    "audio": {"format": {"type": "audio/pcm", "rate": 24000}},
+                    "delegation": {"type": "client", "acknowledgement_delay_ms": 60_000},
+                }
+            )
+            started = await until(connection, "session.started", seen)
+            assert started.session.id.startswith("live_")
+
+            async def speak() -> None:
+                while True:
+                    await connection.session.input_audio.append(audio=FRAME)
+                    await asyncio.sleep(0.02)
+
+            speaking = asyncio.create_task(speak())
+            created = await until(connection, "session.delegation.created", seen)
+            assert (created.delegation.id, created.delegation.target) == ("dlg_1", "client")
+            await connection.session.commentary.append(
+                content="It is noon.", delegation_id=created.delegation.id
+            )
+            heard = await until(connection, "session.commentary.appended", seen)
+            assert heard.start_ms >= 500
+            said = ""
+            while "It is noon." not in said:
+                said += (await until(connection, "session.output_transcript.delta", seen)).delta
+            assert said == "let me see It is noon."
+            speaking.cancel()
+            await connection.session.close()
+            closed = await until(connection, "session.closed", seen)
+            assert closed.reason == "close_requested"
+            assert closed.usage.seconds > 1.0
+            asked = [e for e in seen if e.type == "session.input_transcript.delta"]
+            assert [(e.delta, e.end_ms) for e in asked] == [("what is the time", 520)]
+            sound = b"".join(
+                base64.b64decode(e.delta) for e in seen if e.type == "session.output_audio.delta"
+            )
+            assert len(sound) > 48_000  # silence included, in step with time
+            assert max(sound) > 0
+            # the server closes the connection after its last event
+            with pytest.raises(websockets.ConnectionClosedOK):
+                async with asyncio.timeout(WAIT_S):
+                    await connection.recv()
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_what_is_sent_after_bad_input_is_still_served() -> None:
+    async def main() -> None:
+        async with live_site() as site:
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            async with websockets.connect(url, max_size=None) as socket:
+                for text in ("{", "[]", '{"type": "session.dance", "event_id": "e"}', "x" * 2**21):
+                    await socket.send(text)
+                await socket.send(b"\xff\x00")
+                codes = [json.loads(await socket.recv())["error"]["code"] for _ in range(5)]
+                assert codes == [
+                    "invalid_json", "invalid_json", "unknown_event", "event_too_large",
+                    "invalid_json",
+                ]  # fmt: skip
+                await socket.send(json.dumps({"type": "session.start", "session": {"model": "m"}}))
+                event = json.loads(await socket.recv())
+                while event["type"] != "session.started":
+                    event = json.loads(await socket.recv())
+            # gone without a word: its slot is freed
+            async with asyncio.timeout(WAIT_S):
+                while site.house.runs:
+                    await asyncio.sleep(0.01)
+            assert site.model.taken == 0
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_who_may_and_what_is_not_there() -> None:
+    async def main() -> None:
+        def authorize(connection: Any) -> bool:
+            return bool(connection.headers.get("authorization") == "Bearer sk-test")
+
+        async with live_site(authorize=authorize) as site:
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            for path, headers, status in [
+                ("", {}, 401),
+                ("/live_x/attach", {"Authorization": "Bearer sk-test"}, 404),
+                ("", {"Authorization": "Bearer sk-test", "Origin": "https://evil.example"}, 403),
+            ]:
+                with pytest.raises(websockets.InvalidStatus) as refused:
+                    await websockets.connect(url + path, additional_headers=headers)
+                assert refused.value.response.status_code == status
+            client = site.client()
+            with pytest.raises(APIStatusError) as error:
+                await client.live.create(
+                    session={"model": "m"}, transport={"type": "webrtc", "sdp": "v=0"}
+                )
+            assert (error.value.status_code, error.value.code) == (404, "not_served")
+            with pytest.raises(APIStatusError) as error:
+                await client.live.sessions.hangup("live_x")
+            assert (error.value.status_code, error.value.code) == (404, "session_not_found")
+            with pytest.raises(APIStatusError) as error:
+                await client.live.sessions.refer("live_x", target_uri="sip:x")
+            assert error.value.code == "not_served"
+            await client.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_voice_that_fails_ends_its_session_only() -> None:
+    async def main() -> None:
+        scripts = {"bad": {5: [Raise()]}, "": {}}
+        config = LiveConfig(voices=frozenset(scripts))
+        async with (
+            live_site(scripts, config=config) as site,
+            site.client().live.connect() as good,
+            site.client().live.connect() as bad,
+        ):
+            await good.session.start(session={"model": "m"})
+            await until(good, "session.started", [])
+            await bad.session.start(session={"model": "m", "audio": {"output": {"voice": "bad"}}})
+            seen: list[Any] = []
+            closed = await until(bad, "session.closed", seen)
+            (error,) = [e.error for e in seen if e.type == "error"]
+            assert (error.code, error.type) == ("voice_failed", "server_error")
+            assert closed.reason == "connection_lost"
+            await good.session.close()
+            assert (await until(good, "session.closed", [])).reason == "close_requested"
+
+    asyncio.run(main())
