@@ -9,16 +9,19 @@ cannot do. Where slow work can be given away, questions that it cannot answer go
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from voice_backend.model import Message
 from voice_backend.models import gist
 from voice_backend.models.heard import Heard, Memory
 from voice_backend.models.numbers import split
 from voice_backend.models.talker_rules import RULES
 
+MOST_KNOWN: Final = 8
 MOST_TEXT: Final = 2_000
 """Characters of one utterance that are looked at."""
 
@@ -39,6 +42,21 @@ class Talker:
         self._clock = clock
         self._delegates = delegates
         self.memory = Memory()
+        self._known: deque[str] = deque(maxlen=MOST_KNOWN)
+
+    def know(self, text: str) -> None:
+        """Keep in mind what the application says; rules cannot use it, a larger brain can."""
+        self._known.append(text[:MOST_TEXT])
+
+    def recall(self, message: Message) -> None:
+        """Take in what was said before this conversation."""
+        text = message.text[:MOST_TEXT]
+        if message.role == "user":
+            self.answer(text)
+        elif message.role == "assistant":
+            self.memory.last_reply = text
+        else:
+            self.know(text)
 
     def answer(self, text: str) -> Reply:
         """Return the answer to what the user said."""

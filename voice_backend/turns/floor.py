@@ -75,6 +75,12 @@ class Floor:
         """Whether our output may not sound at present."""
         return self._overlap.held
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """Where the user's speech under way began and last sounded; None while nobody speaks."""
+        start_ms = self._speech.start_ms
+        return None if start_ms is None else (start_ms, self._speech.end_ms)
+
     def receive_frame(self, at_ms: int, duration_ms: int, likelihood: float) -> None:
         """Take one frame of the user's side: where it begins, and how likely it is speech."""
         was_speaking = self._speech.speaking

@@ -1,0 +1,268 @@
+"""The embedded voice's behaviour, with networks that need no weights; time is counted in frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.voice_backend.models.doubles import WORD_MS, Call, finals
+from voice_backend.model import (
+    Cancelled,
+    Context,
+    Delegate,
+    Inject,
+    InText,
+    Message,
+    NoCapacity,
+    OutText,
+    SessionConfig,
+    Slot,
+    SpeakingOff,
+    SpeakingOn,
+    StepIn,
+    VoiceModel,
+)
+
+LONG = "count from one to twenty"
+
+
+def test_it_is_a_voice_model() -> None:
+    assert isinstance(Call().model, VoiceModel)
+
+
+def test_a_question_is_answered_soon_and_told_word_by_word() -> None:
+    call = Call()
+    call.wait(400)
+    call.speak("what is seven times eight")
+    ended_ms = call.now_ms
+    call.wait_for(SpeakingOn)
+    assert call.now_ms - ended_ms <= 300, "192 ms of silence, a window, and two frames"
+    call.wait_for(SpeakingOff)
+
+    assert finals(call) == ["what is seven times eight"]
+    assert call.text() == "Seven times eight is fifty-six."
+    (heard,) = [e for e in call.of(InText) if e.final]
+    assert abs(heard.start_ms - 400) <= 64
+    assert abs(heard.end_ms - ended_ms) <= 64
+    for event in call.of(OutText):
+        assert call.loud_ms(event.start_ms, event.end_ms) >= WORD_MS * 0.9
+    on, off = call.of(SpeakingOn)[0], call.of(SpeakingOff)[0]
+    assert call.loud_ms(0, on.at_ms) == 0
+    assert call.loud_ms(on.at_ms, off.at_ms) >= 5 * WORD_MS * 0.9
+    assert call.loud_ms(off.at_ms, call.now_ms) == 0
+
+
+def test_guesses_come_while_the_user_speaks() -> None:
+    call = Call()
+    call.speak("what time is it", 2000)
+    guesses = [event for event in call.of(InText) if not event.final]
+    assert len(guesses) >= 2
+    assert {guess.delta for guess in guesses} == {"what time is it"}
+
+
+def test_it_yields_to_the_user_within_60_ms_of_200_ms_of_speech() -> None:
+    call = Call()
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    call.wait(500)
+    begun_ms = call.now_ms
+    call.speak("stop", 1000)
+    assert call.loud_ms(begun_ms, begun_ms + 200) > 150
+    assert call.loud_ms(begun_ms + 220, call.now_ms) == 0
+    (cut,) = call.of(Cancelled)
+    (on,) = call.of(SpeakingOn)
+    assert abs(on.at_ms + cut.played_ms - (begun_ms + 200)) <= 60
+    last = call.of(OutText)[-1]
+    assert last.start_ms <= on.at_ms + cut.played_ms, "no word is told that never began"
+
+    call.wait_for(SpeakingOff)
+    assert call.text().endswith("Okay."), "and what the user said is answered"
+
+
+def test_an_acknowledgement_costs_no_sentence() -> None:
+    call = Call()
+    call.speak("count from one to five")
+    call.wait_for(SpeakingOn)
+    call.wait(100)
+    call.speak("mm-hm", 400)
+    call.wait_for(SpeakingOff)
+    call.wait(2000)
+
+    assert call.of(Cancelled) == []
+    assert call.text() == "One, two, three, four, five."
+    assert len(call.of(SpeakingOn)) == 1, "it is no turn, and not answered"
+    assert finals(call) == ["count from one to five", "mm-hm"]
+
+
+@pytest.mark.parametrize("delay", [2, 10, 30])
+def test_it_never_hears_itself(delay: int) -> None:
+    """What we say comes back at -20 dB; the detector takes it for speech, we do not."""
+    call = Call()
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    at = len(call.sound) // 480
+    for frame in range(at, at + 120):
+        ours = call.sound[max(0, frame - delay) * 480 : max(0, frame - delay) * 480 + 480]
+        back = np.interp(np.arange(320) * 1.5, np.arange(480), ours) * 0.1
+        call.feed(np.asarray(back * 4, np.int16))  # noise loses most of itself in the filters
+    call.wait(1000)
+    assert call.of(Cancelled) == []
+    assert finals(call) == [LONG]
+    assert call.text().endswith("twenty.")
+
+
+def test_who_speaks_on_continues_the_turn() -> None:
+    call = Call(units=0)  # answers take their time
+    call.speak("my name is Ada", 600)
+    call.wait(240)
+    while call.runner.queue.run_unit():  # the turn model: complete
+        pass
+    call.wait(40)
+    call.speak("what is my name", 400)
+    call.runner._units = None
+    call.speak("what is my name", 400)
+    call.wait_for(SpeakingOff)
+    assert call.of(Cancelled) == []
+    assert finals(call) == ["my name is Ada", "what is my name"]
+    assert len(call.of(SpeakingOn)) == 1, "one answer, to all of it"
+
+
+def test_a_turn_that_does_not_sound_finished_is_waited_for() -> None:
+    call = Call()
+    call.turns.complete = 0.1
+    call.speak("what time")
+    call.wait(1000)
+    assert call.of(SpeakingOn) == []
+    assert call.turns.asked >= 2
+    call.wait_for(SpeakingOn)  # patience has an end
+
+
+def test_noise_without_words_is_not_answered() -> None:
+    call = Call()
+    for _ in range(40):
+        call.feed(np.full(320, 20_000, np.int16))
+    call.wait(2000)
+    assert call.of(SpeakingOn) == []
+    assert finals(call) == []
+
+
+def test_it_greets_and_says_what_it_is_told() -> None:
+    call = Call(SessionConfig(greeting="Good day."))
+    call.wait_for(SpeakingOff)
+    call.model.inject(call.slot, Inject.THINKING, "the user is in a hurry")
+    call.model.inject(call.slot, Inject.COMMENTARY, "Your taxi is here.")
+    call.wait_for(SpeakingOff)
+    assert call.text() == "Good day. Your taxi is here."
+
+
+def test_what_it_is_told_waits_for_the_user() -> None:
+    call = Call()
+    call.speak("count from one to three", 400)
+    call.model.inject(call.slot, Inject.COMMENTARY, "Your taxi is here.")
+    call.speak("count from one to three", 400)
+    call.wait(4000)
+    assert call.text() == "One, two, three. Your taxi is here."
+
+
+def test_cancel_drops_what_is_not_said() -> None:
+    call = Call()
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    call.wait(200)
+    call.model.cancel(call.slot, 1)
+    at_ms = call.now_ms
+    call.wait(2000)
+    assert call.loud_ms(at_ms, call.now_ms) == 0
+    assert len(call.of(Cancelled)) == 1
+    call.model.cancel(call.slot, 2)
+    call.wait(40)
+    assert len(call.of(Cancelled)) == 1, "there was nothing to drop"
+
+
+def test_questions_are_given_away_by_an_id() -> None:
+    call = Call(SessionConfig(delegates=True))
+    for question in ("what is the capital of France", "where is my parcel"):
+        call.speak(question)
+        call.wait_for(SpeakingOff)
+    names = [event.delegation_id for event in call.of(Delegate)]
+    assert len(set(names)) == 2
+
+
+def test_a_job_that_fails_costs_its_answer_alone() -> None:
+    call = Call()
+    call.ears.broken = True
+    call.speak("what time is it")
+    call.wait(1500)
+    assert call.of(SpeakingOn) == []
+    call.ears.broken = False
+    call.speak("what time is it")
+    call.wait_for(SpeakingOff)
+    assert call.text().startswith("It is four")
+
+
+def test_lost_frames_are_silence_and_time_goes_on() -> None:
+    call = Call()
+    for _ in range(20):
+        call.feed(None)
+    call.seq += 25  # a batch that never came
+    call.speak("what time is it")
+    call.wait_for(SpeakingOff)
+    (heard,) = [event for event in call.of(InText) if event.final]
+    assert abs(heard.start_ms - 900) <= 64
+
+
+def test_a_long_speech_is_understood_in_parts_and_answered_once() -> None:
+    call = Call()
+    call.turns.complete = 0.1
+    for part in ("one part", "another part", "a third part"):
+        call.speak(part, 7200)
+        call.wait(260)
+    call.turns.complete = 0.99
+    call.speak("what did I just say", 600)
+    call.wait_for(SpeakingOff, 8000)
+    assert finals(call) == ["one part", "another part", "a third part", "what did I just say"]
+    assert len(call.of(SpeakingOn)) == 1
+
+
+def test_slots_are_freed_even_with_work_under_way() -> None:
+    call = Call(units=0)
+    others = [call.model.open(SessionConfig()) for _ in range(3)]
+    with pytest.raises(NoCapacity):
+        call.model.open(SessionConfig())
+    call.speak("what time is it")
+    call.wait(400)
+    assert call.runner.queue.waiting > 0
+    call.model.close(call.slot)
+    call.model.close(call.slot)
+    assert call.runner.queue.waiting == 0
+    (out,) = call.model.step([StepIn(call.slot, call.seq, None)])
+    assert out.error is not None
+    call.slot, call.seq = call.model.open(SessionConfig()), 0
+    call.runner._units = None
+    call.speak("what time is it")
+    call.wait_for(SpeakingOff)
+    assert len({slot.serial for slot in (*others, call.slot)}) == 4
+
+
+def test_one_slots_fault_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = Call()
+    other: Slot = call.model.open(SessionConfig())
+    seat = call.model._slots.find(other)
+    assert seat is not None
+    monkeypatch.setattr(type(seat.conversation.speaker), "events", lambda self: 1 / 0)
+    outs = call.model.step([StepIn(other, 0, None)])
+    assert outs[0].error == "the voice failed (ZeroDivisionError)"
+
+
+def test_the_past_is_taken_in() -> None:
+    call = Call()
+    past = (
+        Message(role="user", text="My name is Ada."),
+        Message(role="assistant", text="Nice to meet you, Ada."),
+        Message(role="system", text="Be brief."),
+    )
+    steps = list(call.model.prefill(call.slot, Context(messages=past)))
+    assert [step.done for step in steps] == [1, 2, 3]
+    call.speak("what is my name")
+    call.wait_for(SpeakingOff)
+    assert call.text() == "You are Ada."

@@ -1,0 +1,88 @@
+"""A thread that does a model's jobs beside its frames (`models.jobs`).
+
+    engine's thread ── submit, drop ──▶ inbox ──▶ JobQueue.run_unit ... ──▶ outbox ──▶ finished
+                                                  this thread
+
+The queue belongs to this thread alone; the two deques between are all that is shared. Inference
+lets go of the interpreter, so the engine's frames are in nobody's way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from voice_backend.model import Slot
+from voice_backend.models.jobs import Job, JobCounts, JobQueue
+
+IDLE_S: Final = 0.5
+"""How long it sleeps at most when there is nothing to do."""
+NICENESS: Final = 5
+"""Frames go first: the thread gives way to the engine's where they share a core."""
+_JOIN_S: Final = 5.0
+
+
+class JobThread:
+    """Does jobs in one thread of its own, from the first one until `close`."""
+
+    def __init__(self) -> None:
+        self._queue = JobQueue()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._outbox: deque[Job] = deque()
+        self._wake = threading.Event()
+        self._closing = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def counts(self) -> JobCounts:
+        """What has become of jobs."""
+        return self._queue.counts
+
+    def submit(self, job: Job) -> None:
+        """See `Runner`."""
+        self._post(lambda: self._queue.submit(job))
+
+    def drop(self, slot: Slot) -> None:
+        """See `Runner`."""
+        self._post(lambda: self._queue.drop(slot))
+
+    def finished(self) -> list[Job]:
+        """See `Runner`."""
+        done: list[Job] = []
+        while self._outbox:
+            done.append(self._outbox.popleft())
+        return [job for job in done if not job.cancelled]
+
+    def close(self) -> None:
+        """End the thread, after the unit that it is at; harmless when repeated."""
+        self._closing = True
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(_JOIN_S)
+
+    def _post(self, what: Callable[[], None]) -> None:
+        if self._closing:
+            return
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="voice-jobs", daemon=True)
+            self._thread.start()
+        self._inbox.append(what)
+        self._wake.set()
+
+    def _run(self) -> None:
+        if hasattr(os, "setpriority"):
+            # on Linux a thread has a niceness of its own; elsewhere it is the process's, let be
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        while not self._closing:
+            self._wake.clear()
+            while self._inbox:
+                self._inbox.popleft()()
+            if self._queue.run_unit():
+                self._outbox.extend(self._queue.finished())
+            elif not self._inbox:
+                self._wake.wait(IDLE_S)

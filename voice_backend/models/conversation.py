@@ -1,0 +1,252 @@
+"""One slot of the embedded voice: who has the floor, what was heard, what is said.
+
+    frame, likelihoods ─▶ Listener ─▶ jobs: partial, turn, final text ─▶ Talker ─▶ Speaker ─▶ frame
+                           ▲   │                                            ▲
+                           └─ Floor (turns): ended, held, yielded, back-channel ─┘
+
+Called once a frame by `duplex_cpu`; what its jobs find comes in before the frame. Time is media
+time of the slot. Pure but for the jobs, which somebody else runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voice_backend.frames import Frame
+from voice_backend.model import Delegate, Inject, InText, ModelEvent, SessionConfig
+from voice_backend.models.jobs import JobClass
+from voice_backend.models.listener import Asked, Listener, Question
+from voice_backend.models.mouth import Utterance
+from voice_backend.models.own_echo import OwnEcho
+from voice_backend.models.speaker import Speaker, Wanted
+from voice_backend.models.talker import Reply, Talker
+from voice_backend.turns.config import TurnConfig
+from voice_backend.turns.events import (
+    BackChannel,
+    OutputHeld,
+    OutputResumed,
+    PauseReached,
+    TurnContinued,
+    TurnEnded,
+    TurnEvent,
+    WordsWanted,
+    Yielded,
+)
+from voice_backend.turns.floor import Floor, Holder
+
+FRAME_MS: Final = 20
+MOST_TOLD: Final = 16
+"""Texts from outside that wait to be said."""
+SUSPECT: Final = 0.3
+"""From this likelihood on it is asked whether the sound is our own."""
+
+
+class Senses(Protocol):
+    """What does a conversation's work; returns at once."""
+
+    def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
+        """Find the words; `Conversation.receive_text` gets them."""
+
+    def judge(self, asked: Asked, sound: NDArray[np.float32]) -> None:
+        """Find out whether a turn is over; `Conversation.receive_verdict` gets it."""
+
+    def make(self, wanted: Wanted) -> None:
+        """Speak a clause; `Conversation.receive_made` gets it."""
+
+
+class Conversation:
+    """A conversation. `senses` is how it has its work done."""
+
+    __slots__ = (
+        "_delegations", "_echo", "_events", "_floor", "_listener", "_name", "_now_ms", "_owing",
+        "_senses", "_told", "_words", "speaker", "talker",
+    )  # fmt: skip
+
+    def __init__(
+        self, name: str, config: SessionConfig, talker: Talker, senses: Senses, turns: TurnConfig
+    ) -> None:
+        """`name` is part of the ids that it gives to what it delegates."""
+        self._name = name
+        self._senses = senses
+        self._floor = Floor(turns)
+        self._listener = Listener()
+        self._echo = OwnEcho()
+        self._events: list[ModelEvent] = []
+        self._told: deque[str] = deque(maxlen=MOST_TOLD)
+        self._words: tuple[str, int, int] | None = None
+        self._delegations = 0
+        self._now_ms = 0
+        self._owing = False  # a turn is over, and what was said in it is being found out
+        self.talker = talker
+        self.speaker = Speaker(senses.make)
+        if config.greeting:
+            self._told.append(config.greeting)
+
+    # -- the frame --------------------------------------------------------------------------------
+
+    def receive_frame(
+        self, at_ms: int, sound: NDArray[np.float32], likely: list[tuple[int, int, float]]
+    ) -> None:
+        """Hear a frame; `likely` are the detector's windows that it completed: begin, length
+        and likelihood of speech.
+        """
+        self._now_ms = at_ms
+        self._listener.receive_frame(sound)
+        self._echo.receive_heard(sound)
+        for start_ms, length_ms, value in likely:
+            # our own voice, come back, is nobody's speech
+            if value >= SUSPECT and self._echo.explains():
+                value = 0.0
+            self._floor.receive_frame(start_ms, length_ms, value)
+        self._settle_events()
+        self._ask_about_speech()
+
+    def next_frame(self, at_ms: int) -> tuple[Frame, list[ModelEvent]]:
+        """Return what is said in this frame and what has happened."""
+        silent = self._floor.holder is Holder.NOBODY and not self.speaker.busy
+        if self._told and silent and not self._owing:
+            self.speaker.say(self._told.popleft())
+        frame, audible = self.speaker.next_frame(at_ms)
+        self._floor.receive_output(at_ms, FRAME_MS, audible, self.speaker.busy)
+        self._echo.receive_ours(np.float32(1 / 32768) * frame if audible else None)
+        self._settle_events()
+        events = self._events + self.speaker.events()
+        self._events = []
+        return frame, events
+
+    # -- what jobs have found ---------------------------------------------------------------------
+
+    def receive_made(self, wanted: Wanted, utterance: Utterance | None) -> None:
+        """Take a clause as sound."""
+        self.speaker.receive_made(wanted, utterance)
+
+    def receive_verdict(self, asked: Asked, complete: float | None) -> None:
+        """Take the turn model's word; None: it failed, and silence will decide."""
+        if complete is not None:
+            self._floor.receive_verdict(asked.number, complete)
+            self._settle_events()
+
+    def receive_text(self, asked: Asked, text: str | None) -> None:
+        """Take what was said in a span; None: it could not be found out."""
+        match asked.what:
+            case Question.PARTIAL:
+                if text and asked.start_ms >= self._listener.final_ms:
+                    self._tell_heard(asked, text, final=False)
+                    self._floor.receive_words(text)
+            case Question.WORDS:
+                self._words = (text or "", asked.start_ms, asked.end_ms)
+                self._floor.receive_words(text or "")
+            case Question.SEGMENT | Question.FINAL:
+                self._receive_final(asked, text or "")
+        self._settle_events()
+
+    # -- from outside -----------------------------------------------------------------------------
+
+    def inject(self, kind: Inject, text: str) -> None:
+        """Commentary is said when nobody speaks; the rest is kept in mind."""
+        if kind is Inject.COMMENTARY:
+            self._told.append(text)
+        else:
+            self.talker.know(text)
+
+    def cancel(self) -> None:
+        """Say nothing more of what there is to say."""
+        self._told.clear()
+        self.speaker.drop(self._now_ms)
+        self._floor.receive_cancelled()
+        self._settle_events()
+
+    # -- the floor's events -----------------------------------------------------------------------
+
+    def _settle_events(self) -> None:
+        while events := self._floor.events():
+            for event in events:
+                self._receive_turn_event(event)
+
+    def _receive_turn_event(self, event: TurnEvent) -> None:
+        match event:
+            case PauseReached(question=question, start_ms=start_ms, end_ms=end_ms):
+                self._pause(question, start_ms, end_ms)
+            case TurnEnded(turn=turn, start_ms=start_ms, end_ms=end_ms):
+                self._listener.begin_turn(turn)
+                self._owing = True
+                self._ask_final(Asked(Question.FINAL, turn, start_ms, end_ms))
+            case TurnContinued():
+                # of the answer nothing was played: it is as if it had never been
+                self.speaker.drop(self._now_ms)
+            case OutputHeld():
+                self.speaker.hold()
+            case OutputResumed():
+                self.speaker.resume()
+            case Yielded(at_ms=at_ms):
+                self.speaker.drop(max(at_ms, self._now_ms))
+            case WordsWanted(start_ms=start_ms, end_ms=end_ms):
+                asked = Asked(Question.WORDS, 0, start_ms, end_ms)
+                sound = self._listener.sound_of(start_ms, end_ms)
+                self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
+            case BackChannel(start_ms=start_ms, end_ms=end_ms):
+                self._tell_back_channel(start_ms, end_ms)
+
+    def _pause(self, question: int, start_ms: int, end_ms: int) -> None:
+        asked = Asked(Question.TURN, question, start_ms, end_ms)
+        self._senses.judge(asked, self._listener.sound_of(start_ms, self._now_ms))
+        segment = self._listener.segment(start_ms, end_ms, paused=True)
+        if segment is not None:
+            self._ask_final(segment)
+
+    def _ask_about_speech(self) -> None:
+        """Guess at what the user is saying, while it is being said."""
+        span = self._floor.span
+        if span is None or self._floor.holder is Holder.ASSISTANT:
+            return
+        segment = self._listener.segment(*span, paused=False)
+        if segment is not None:
+            self._ask_final(segment)
+            return
+        asked = self._listener.guess(*span)
+        if asked is not None:
+            sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
+            self._senses.hear(JobClass.PARTIAL, asked, sound)
+
+    def _ask_final(self, asked: Asked) -> None:
+        sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
+        self._listener.settle(asked)
+        self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _receive_final(self, asked: Asked, text: str) -> None:
+        if text:
+            self._tell_heard(asked, text, final=True)
+            self._listener.texts.append(text)
+        if asked.what is Question.SEGMENT or asked.number != self._listener.turn:
+            return
+        self._owing = False
+        if self._floor.holder in (Holder.USER, Holder.BOTH):
+            return  # the user speaks on: the turn continues, and is answered when it is over
+        heard = " ".join(self._listener.texts)
+        reply = self.talker.answer(heard) if heard else Reply()
+        if not reply.text:
+            if not self.speaker.busy:
+                self._floor.receive_cancelled()
+            return
+        if reply.delegate:
+            self._delegations += 1
+            name = f"delegation_{self._name}_{self._delegations}"
+            self._events.append(Delegate(delegation_id=name, offset_ms=self._now_ms))
+        self.speaker.say(reply.text)
+
+    def _tell_heard(self, asked: Asked, text: str, *, final: bool) -> None:
+        self._events.append(
+            InText(delta=text, start_ms=asked.start_ms, end_ms=asked.end_ms, final=final)
+        )
+
+    def _tell_back_channel(self, start_ms: int, end_ms: int) -> None:
+        words, self._words = self._words, None
+        if words is not None and words[0]:
+            self._tell_heard(Asked(Question.WORDS, 0, start_ms, end_ms), words[0], final=True)
+        self._listener.settle(Asked(Question.WORDS, 0, start_ms, end_ms))

@@ -1,0 +1,193 @@
+"""Work of a model beside its frames: cut into units, and always the most urgent unit next.
+
+    submit(job) ──▶ waiting ── lowest class, then earliest due ──▶ one unit ──▶ waiting | finished
+                                                                                  │
+    step ◀── finished() ◀─────────────────────────────────────────────────────────┘
+
+A job is a generator: what it yields between is where others may go first. Class comes before
+deadline: by deadline alone, guesses (due early, and worthless a moment later) starve the answers.
+Clockless; whoever has a thread drives `run_unit` (`voice_backend.io.job_thread`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, Final, Protocol
+
+from voice_backend.model import Slot
+
+
+class JobClass(IntEnum):
+    """What is done first."""
+
+    FIRST_SOUND = 1
+    """The first clause of a reply: somebody waits in silence."""
+    FINAL_TEXT = 2
+    """What the user said, once it is over."""
+    TURN = 3
+    """Whether it is over."""
+    REFILL = 4
+    """The next clause, while one is played."""
+    PARTIAL = 5
+    """A guess at what the user is saying: of a slot's, only the latest is worth anything."""
+    BACKGROUND = 6
+    """What a conversation does not wait for."""
+
+
+MOST_WAITING: Final = 8
+"""Jobs of one slot that wait; beyond that its least urgent one is dropped."""
+Work = Generator[None, None, Any]
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """Work for a slot. `result` is the generator's return value, or `error` says what it raised."""
+
+    kind: JobClass
+    slot: Slot
+    work: Work
+    due: float = 0.0
+    """Monotonic seconds: an order, never a time to wait for."""
+    token: object = None
+    """The submitter's own."""
+    result: Any = None
+    error: str | None = None
+    cancelled: bool = False
+    """Set by the submitter: no further unit is run and nothing is delivered."""
+
+
+class Runner(Protocol):
+    """Where jobs are done."""
+
+    def submit(self, job: Job) -> None:
+        """Take a job, without waiting."""
+
+    def drop(self, slot: Slot) -> None:
+        """Forget all jobs of a slot that has gone."""
+
+    def finished(self) -> list[Job]:
+        """Drain what has been done, without waiting."""
+
+    def close(self) -> None:
+        """Do no more."""
+
+
+@dataclass(slots=True)
+class JobCounts:
+    """What has become of jobs, by class."""
+
+    done: Counter[JobClass] = field(default_factory=Counter)
+    dropped: Counter[JobClass] = field(default_factory=Counter)
+    """Cancelled, outdated by a newer guess, or too many of one slot."""
+    failed: Counter[JobClass] = field(default_factory=Counter)
+    units: int = 0
+
+
+class JobQueue:
+    """The jobs that wait. One thread calls it."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Job] = []
+        self._finished: deque[Job] = deque()
+        self.counts = JobCounts()
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that are not finished."""
+        return len(self._waiting)
+
+    def submit(self, job: Job) -> None:
+        """Take a job; an older guess of the same slot goes."""
+        if job.kind is JobClass.PARTIAL:
+            for other in self._of(job.slot):
+                if other.kind is JobClass.PARTIAL:
+                    self._discard(other)
+        self._waiting.append(job)
+        mine = self._of(job.slot)
+        if len(mine) > MOST_WAITING:
+            # whoever submitted it learns that nothing will come of it
+            least = max(mine, key=_urgency)
+            self._discard(least)
+            least.cancelled, least.error = False, "too many jobs of one conversation wait"
+            self._finished.append(least)
+
+    def drop(self, slot: Slot) -> None:
+        """Forget all jobs of a slot."""
+        for job in self._of(slot):
+            self._discard(job)
+        self._finished = deque(job for job in self._finished if job.slot != slot)
+
+    def run_unit(self) -> bool:
+        """Do the most urgent unit; returns whether there was one."""
+        for job in [job for job in self._waiting if job.cancelled]:
+            self._discard(job)
+        if not self._waiting:
+            return False
+        # the first of equals, so that what came first is finished first
+        job = min(self._waiting, key=_urgency)
+        self.counts.units += 1
+        try:
+            next(job.work)
+        except StopIteration as done:
+            job.result = done.value
+            self._finish(job, self.counts.done)
+        except Exception as error:
+            # a fault of one job is its slot's; the thread goes on for all others
+            job.error = f"{type(error).__name__}: {error}"
+            self._finish(job, self.counts.failed)
+        return True
+
+    def finished(self) -> list[Job]:
+        """Drain what has been done."""
+        done, self._finished = self._finished, deque()
+        return [job for job in done if not job.cancelled]
+
+    def _of(self, slot: Slot) -> list[Job]:
+        return [job for job in self._waiting if job.slot == slot]
+
+    def _discard(self, job: Job) -> None:
+        self._waiting.remove(job)
+        job.cancelled = True
+        job.work.close()
+        self.counts.dropped[job.kind] += 1
+
+    def _finish(self, job: Job, tally: Counter[JobClass]) -> None:
+        self._waiting.remove(job)
+        self._finished.append(job)
+        tally[job.kind] += 1
+
+
+class InlineRunner:
+    """Does jobs in the thread that asks for results, so many units each time: for tests and tools.
+
+    `units` None: all that there are, so that a result is there a frame after it was asked for.
+    """
+
+    def __init__(self, units: int | None = None) -> None:
+        self._units = units
+        self.queue = JobQueue()
+
+    def submit(self, job: Job) -> None:
+        """See `Runner`."""
+        self.queue.submit(job)
+
+    def drop(self, slot: Slot) -> None:
+        """See `Runner`."""
+        self.queue.drop(slot)
+
+    def finished(self) -> list[Job]:
+        """See `Runner`."""
+        left = self._units
+        while (left is None or left > 0) and self.queue.run_unit():
+            left = None if left is None else left - 1
+        return self.queue.finished()
+
+    def close(self) -> None:
+        """See `Runner`."""
+
+
+def _urgency(job: Job) -> tuple[int, float]:
+    return (job.kind, job.due)

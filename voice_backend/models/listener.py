@@ -1,0 +1,107 @@
+"""The user's side of one conversation: what was heard when, and whom to ask about it.
+
+frames ─▶ Recent (16 s) ◀── spans of speech ── Floor
+             │
+             ├─▶ partial: every 600 ms of speech, a guess at all that is not final
+             ├─▶ turn:    at a pause, is it over?
+             └─▶ final:   at the end, or when a span grows too long to be heard at one go
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voice_backend.models.recent import Recent
+
+RATE: Final = 16_000
+KEPT: Final = 16 * RATE
+LEAD_MS: Final = 240
+"""Before the detector noticed speech: soft beginnings."""
+TAIL_MS: Final = 160
+PARTIAL_MS: Final = 600
+"""Speech between two guesses."""
+LONGEST_GUESS_MS: Final = 9_000
+SEGMENT_MS: Final = 7_000
+"""A span as long is heard at its next pause, and is final then."""
+LONGEST_MS: Final = 13_000
+"""And here without a pause."""
+
+
+class Question(Enum):
+    """What the ears and the turn model are asked."""
+
+    PARTIAL = auto()
+    TURN = auto()
+    WORDS = auto()
+    """Of a short piece of speech over ours."""
+    SEGMENT = auto()
+    """A part of a turn that goes on."""
+    FINAL = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that is under way."""
+
+    what: Question
+    number: int
+    """The turn model's question, or the turn."""
+    start_ms: int
+    end_ms: int
+
+
+class Listener:
+    """Keeps the sound and knows how far it is final. Time is media time of the slot."""
+
+    __slots__ = ("_guessed_ms", "_sound", "final_ms", "texts", "turn")
+
+    def __init__(self) -> None:
+        self._sound = Recent(KEPT)
+        self._guessed_ms = 0
+        self.final_ms = 0
+        """Up to here words are final, or were none."""
+        self.texts: list[str] = []
+        """Of the turn under way, what is final."""
+        self.turn = 0
+
+    def receive_frame(self, sound: NDArray[np.float32]) -> None:
+        """Take a frame, 16 kHz, -1 to 1."""
+        self._sound.append(sound)
+
+    def sound_of(self, start_ms: int, end_ms: int) -> NDArray[np.float32]:
+        """Return what was heard in a span, a little before and after it included."""
+        begin = max(self.final_ms, start_ms - LEAD_MS)
+        return self._sound.between(begin * RATE // 1000, (end_ms + TAIL_MS) * RATE // 1000)
+
+    def guess(self, start_ms: int, end_ms: int) -> Asked | None:
+        """Return the question for a guess at speech under way, None if it is too soon for one."""
+        start_ms = max(start_ms, self.final_ms)
+        if end_ms - max(self._guessed_ms, start_ms) < PARTIAL_MS:
+            return None
+        if end_ms - start_ms > LONGEST_GUESS_MS:
+            return None
+        self._guessed_ms = end_ms
+        return Asked(Question.PARTIAL, self.turn, start_ms, end_ms)
+
+    def segment(self, start_ms: int, end_ms: int, *, paused: bool) -> Asked | None:
+        """Return the question for a span that has grown long, None for one that has not."""
+        start_ms = max(start_ms, self.final_ms)
+        if end_ms - start_ms < (SEGMENT_MS if paused else LONGEST_MS):
+            return None
+        return Asked(Question.SEGMENT, self.turn, start_ms, end_ms)
+
+    def settle(self, asked: Asked) -> None:
+        """What is asked will be final: nobody asks about that span again."""
+        self.final_ms = max(self.final_ms, asked.end_ms)
+        self._guessed_ms = max(self._guessed_ms, asked.end_ms)
+
+    def begin_turn(self, turn: int) -> None:
+        """Another turn has begun: its words are its own."""
+        if turn != self.turn:
+            self.turn = turn
+            self.texts = []
