@@ -72,5 +72,6 @@ class EpochTable:
 
     def forget_write_below(self, epoch: int) -> None:
         """Drop the write keys of all epochs before `epoch`: nothing is left to resend in them."""
-        for old in [number for number in self._write if number < epoch]:
-            del self._write[old]
+        for old in list(self._write):
+            if old < epoch:
+                del self._write[old]

@@ -176,7 +176,7 @@ def signing_scheme(
     return None
 
 
-def chain_of(message: HandshakeMessage) -> list[bytes]:
+def chain_of(message: HandshakeMessage) -> tuple[bytes, ...]:
     """Return the DER certificates of a Certificate message, whose context must be empty."""
     context, chain = messages.decode_certificate13(message.body)
     if context:

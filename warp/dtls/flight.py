@@ -341,16 +341,19 @@ class _Packer:
 
     def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
         overhead = self._epochs.write_keys(epoch).overhead
-        ranges = [(message, *piece) for message in group for piece in message.missing()]
+        ranges: _Ranges = []
         total = overhead
-        for _, start, end in ranges:
-            total += end - start + FRAGMENT_HEADER_LENGTH
+        for message in group:
+            for start, end in message.missing():
+                ranges.append((message, start, end))
+                total += end - start + FRAGMENT_HEADER_LENGTH
         if epoch and self._mtu - self._size < total <= self._mtu and not self._dense:
             self._close_datagram()
         self._epoch = epoch
         if total <= self._mtu - self._size:
             self._ranges = ranges
-            self._content = [message.fragment(start, end) for message, start, end in ranges]
+            for message, start, end in ranges:
+                self._content.append(message.fragment(start, end))
         else:
             for message, start, end in ranges:
                 self._pack_range(message, start, end, overhead)

@@ -81,8 +81,9 @@ def encode_certificate_request13(schemes: Iterable[int]) -> bytes:
     return b"\x00" + ext.encode_extensions((algorithms,))
 
 
+@lru_cache(ext.REMEMBERED)
 @strict("RFC 8446 section 4.4.2", "Certificate")
-def decode_certificate13(body: bytes) -> tuple[bytes, list[bytes]]:
+def decode_certificate13(body: bytes) -> tuple[bytes, tuple[bytes, ...]]:
     """Return the context and the DER certificates, the peer's own first.
 
     We offer none of the extensions that a certificate may carry, so any is unsolicited.
@@ -98,10 +99,11 @@ def decode_certificate13(body: bytes) -> tuple[bytes, list[bytes]]:
         if block:
             found = ext.decode_extensions(block)
             ext.refuse_unoffered(found, (), "RFC 8446 section 4.4.2")
-    return context, chain
+    return context, tuple(chain)
 
 
-def encode_certificate13(chain: Sequence[bytes], context: bytes = b"") -> bytes:
+@lru_cache(ext.REMEMBERED)
+def encode_certificate13(chain: tuple[bytes, ...], context: bytes = b"") -> bytes:
     """Return a Certificate message; an empty chain says that we have none to show."""
     return vector8(context) + vector24(b"".join(vector24(der) + b"\x00\x00" for der in chain))
 

@@ -38,5 +38,7 @@ class KnownFlows(dict[Flow, None]):
 
     def take_early(self) -> list[tuple[bytes, Flow]]:
         """Return what was held for flows that are known by now; forget the rest."""
+        if not self._early:
+            return []
         early, self._early = self._early, []
         return [item for item in early if item[1] in self]

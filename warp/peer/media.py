@@ -166,8 +166,11 @@ class Media:
         session = self.session
         if session is None:
             return []
-        out = [(packet, False) for packet in session.rtp_to_send()]
-        out += [(packet, True) for packet in session.rtcp_to_send(now)]
+        out: list[tuple[bytes, bool]] = []
+        for packet in session.rtp_to_send():
+            out.append((packet, False))
+        for packet in session.rtcp_to_send(now):
+            out.append((packet, True))
         session.feedback_received()  # nobody above controls congestion by it
         return out
 

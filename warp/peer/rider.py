@@ -238,6 +238,8 @@ class DtlsRider:
         """
         direct, ridden = self.direct, self.ridden
         self.ridden = None
+        if not direct:
+            return []
         if flow is None:
             # it rides, and goes directly once there is a path; without SPED it can only wait
             if self.piggyback.state is not PiggybackState.OFF:

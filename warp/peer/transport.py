@@ -154,14 +154,15 @@ class Transport:
             self.rider.collect(now)
         out = self.ice.datagrams_to_send(now)
         flow = self.ice.flow
-        if not free:
+        if out and not free:
             out = [item for item in out if self._budget.may_leave(*item)]
         if dtls is not None:
             direct = self.rider.take_direct(dtls.role, flow)
             if flow is not None:
                 direct += dtls.datagrams_to_send(now)
-                spend = self._budget.spend
-                out += [(d, flow) for d in direct if free or spend(flow.remote, len(d))]
+                for data in direct:
+                    if free or self._budget.spend(flow.remote, len(data)):
+                        out.append((data, flow))
         if self._out:
             out, self._out = out + self._out, []
         return out

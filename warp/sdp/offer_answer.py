@@ -173,6 +173,8 @@ def _place(
     wanted: Sequence[LocalMedia], before: Sequence[MediaDescription]
 ) -> list[LocalMedia | None]:
     """Give each item its m= line: its own old one, else a refused one, else a new one."""
+    if not before:
+        return list(wanted)
     places: list[LocalMedia | None] = [None] * len(before)
     fresh = []
     at = {m.mid: index for index, m in enumerate(before) if m.mid is not None and not m.rejected}

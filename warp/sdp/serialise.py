@@ -55,7 +55,8 @@ def _media_lines(media: MediaDescription, lines: list[str]) -> None:
 
 
 def _transport_lines(transport: TransportDescription, lines: list[str]) -> None:
-    lines += ["a=" + candidate for candidate in transport.candidates]
+    for candidate in transport.candidates:
+        lines.append("a=" + candidate)
     if transport.end_of_candidates:
         lines.append("a=end-of-candidates")
     if transport.ufrag:
@@ -64,7 +65,8 @@ def _transport_lines(transport: TransportDescription, lines: list[str]) -> None:
         lines.append("a=ice-pwd:" + transport.pwd)
     if transport.ice_options:
         lines.append("a=ice-options:" + " ".join(transport.ice_options))
-    lines += [f"a=fingerprint:{name} {digest}" for name, digest in transport.fingerprints]
+    for name, digest in transport.fingerprints:
+        lines.append(f"a=fingerprint:{name} {digest}")
     if transport.tls_id is not None:
         lines.append("a=tls-id:" + transport.tls_id)
     if transport.setup is not None:
@@ -75,7 +77,8 @@ def _rtp_lines(media: MediaDescription, lines: list[str]) -> None:
     if media.extmap_allow_mixed:
         lines.append("a=extmap-allow-mixed")
     lines += _extension_lines(media.extensions)
-    lines += ["a=msid:" + msid for msid in media.msids]
+    for msid in media.msids:
+        lines.append("a=msid:" + msid)
     if media.rtcp_mux:
         lines.append("a=rtcp-mux")
     if media.rtcp_mux_only:

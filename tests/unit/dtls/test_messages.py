@@ -45,8 +45,8 @@ def test_the_key_exchange_of_chromium_verifies():
 
 
 ROUND_TRIPS = [
-    (m.decode_certificate13, m.encode_certificate13([b"leaf", b"ca"]), (b"", [b"leaf", b"ca"])),
-    (m.decode_certificate13, m.encode_certificate13([], b"ctx"), (b"ctx", [])),
+    (m.decode_certificate13, m.encode_certificate13((b"leaf", b"ca")), (b"", (b"leaf", b"ca"))),
+    (m.decode_certificate13, m.encode_certificate13((), b"ctx"), (b"ctx", ())),
     (m.decode_certificate12, m.encode_certificate12([b"leaf"]), [b"leaf"]),
     (m.decode_certificate12, m.encode_certificate12([]), []),
     (m.decode_certificate_verify, m.encode_certificate_verify(0x403, b"s"), (0x403, b"s")),
