@@ -155,7 +155,8 @@ class OpusEncoder:
         error = ctypes.c_int()
         self._state = library.opus_encoder_create(rate, 1, _APPLICATION_VOIP, ctypes.byref(error))
         _check(error.value)
-        weakref.finalize(self, library.opus_encoder_destroy, self._state)
+        # not at exit: the media thread may be in mid-frame, and the system takes it all back
+        weakref.finalize(self, library.opus_encoder_destroy, self._state).atexit = False
         self._encode = library.opus_encode
         self._buffer = ctypes.create_string_buffer(MAX_PAYLOAD_BYTES)
         self._address = ctypes.addressof(self._buffer)
@@ -218,7 +219,8 @@ class OpusDecoder:
         error = ctypes.c_int()
         self._state = library.opus_decoder_create(rate, 1, ctypes.byref(error))
         _check(error.value)
-        weakref.finalize(self, library.opus_decoder_destroy, self._state)
+        # not at exit: the media thread may be in mid-frame, and the system takes it all back
+        weakref.finalize(self, library.opus_decoder_destroy, self._state).atexit = False
         self._decode = library.opus_decode
         self._longest = rate * MAX_PACKET_MS // 1000
         self._out = np.empty(self._longest, np.int16)

@@ -69,13 +69,13 @@ class AudioReceiver:
     __slots__ = (
         "_held",
         "_jitter",
-        "_plain",
         "_rate",
         "_ratio",
         "_renderer",
         "_resampler",
         "_samples",
         "_stretcher",
+        "_tail",
         "counts",
         "rate",
     )
@@ -99,8 +99,8 @@ class AudioReceiver:
         if self._rate != rate:
             self._resampler = Resampler(self._rate, rate, frame_samples(rate, frame_ms))
         self._held = np.zeros(0, np.int16)
-        self._plain = False
-        """Whether what is held is what was said, not made up."""
+        self._tail = Action.COMFORT
+        """What the samples held are made of."""
 
     # -- in ------------------------------------------------------------------------------------
 
@@ -147,21 +147,22 @@ class AudioReceiver:
     def _fill(self, out: HeardFrame, now: float) -> bool:
         """Take steps until a frame is full; whether it holds nothing that was made up."""
         missing = self._samples - len(self._held)
-        plain = self._plain or not len(self._held)
-        if missing <= 0:
-            return plain
         held = self._held_ticks
         parts = [self._held] if held else []
-        out.comfort = not parts
+        plain = not parts or self._tail is Action.PLAY
+        out.comfort = not parts or self._tail is Action.COMFORT
+        out.concealed = bool(parts) and self._tail is Action.CONCEAL
+        out.recovered = bool(parts) and self._tail is Action.RECOVER
+        if missing <= 0:
+            return plain
         while missing > 0:
             step = self._jitter.take(missing * self._ratio, now, held)
             part = self._renderer.render(step)
             parts.append(part)
             missing -= len(part)
             held += step.ticks
-            action = step.action
-            self._plain = action is Action.PLAY
-            if not self._plain:
+            self._tail = action = step.action
+            if action is not Action.PLAY:
                 plain = False
                 out.concealed = out.concealed or action is Action.CONCEAL
                 out.recovered = out.recovered or action is Action.RECOVER

@@ -28,9 +28,10 @@ from warp.rtp.playout import Action, JitterConfig, JitterCounts, Placing, Step
 UNIT: Final = 120
 """2.5 ms: concealment and redundancy come in multiples of it (RFC 6716 section 2.1.4)."""
 _LEAP_S = 2.0
-_DECAY_S = 2.0
+_DECAY_S = 1.0
 _LOSSY = 0.003
-"""Share of lost packets above which redundancy is waited for."""
+_VERY_LOSSY = 0.02
+"""Shares of lost packets above which redundancy is waited for, on a calm path and on any."""
 _TOO_FAR = 480
 _TOO_CLOSE = 360
 """How far from the wanted delay, in ticks, nothing is done about it: each change is heard."""
@@ -191,10 +192,13 @@ class JitterBuffer:
         passed = meter.add(transit, now)
         frame = _ticks(self.config.frame_s)
         low, high = self._bounds
+        wanted = meter.spread + frame
         if self._fec and self._loss > _LOSSY:
             # redundancy is of use only if the packet behind the lost one is there in time
+            if self._loss > _VERY_LOSSY:
+                wanted += self._fec
             low = min(low + self._fec, high)
-        wanted = min(max(meter.spread + frame, low), high)
+        wanted = min(max(wanted, low), high)
         if waited_for:
             needed = min(transit - meter.base + frame, high)
             wanted = max(wanted, self.target + (needed - self.target) // 2)
