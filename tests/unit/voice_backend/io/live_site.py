@@ -15,7 +15,7 @@ from voice_backend.io.live import LiveHouse, live_routes
 from voice_backend.io.voices import Voices, VoicesConfig, inline, open_voices
 from voice_backend.live import LiveConfig
 from voice_backend.models.scripted import Ask, Hear, Say, Script, ScriptedModel
-from warp.io import Server, ServerConfig, listen
+from warp.io import Server, listen
 
 TALK: Script = {
     25: [Hear(text="what is the time", frames=20)],
@@ -52,7 +52,7 @@ async def live_site(
     """Serve; at the end nothing may be left."""
     server: Server | None = None
     if webrtc:
-        server = await listen("127.0.0.1", 0, ServerConfig())
+        server = await listen("127.0.0.1", 0)
     model = ScriptedModel(scripts or SCRIPTS)
     voices = await open_voices(
         inline(lambda: model),
