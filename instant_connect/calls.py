@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -86,6 +86,10 @@ class Call:
         return etag_of(self.session.answer)
 
 
+Room = Callable[[], str | None]
+"""Says why one call more cannot be served; None when it can."""
+
+
 class Calls:
     """Every live call by name and by offer; full at `limit`."""
 
@@ -97,6 +101,7 @@ class Calls:
         "_limit",
         "_retry_after_s",
         "_server",
+        "room",
     )
 
     def __init__(
@@ -109,6 +114,8 @@ class Calls:
         self._by_id: dict[str, Call] = {}
         self._by_key: dict[str, Call] = {}
         self._by_session: dict[CallSession, Call] = {}
+        self.room: Room | None = None
+        """Whoever serves the calls says whether there is room for one more."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -138,6 +145,9 @@ class Calls:
         """Raise `Refusal` (503) when there is no place for another call."""
         if len(self._by_id) >= self._limit:
             raise full(f"the server holds {len(self._by_id)} calls", self._retry_after_s)
+        why = None if self.room is None else self.room()
+        if why is not None:
+            raise full(why, self._retry_after_s, code="session_capacity")
 
     def new_id(self) -> str:
         """Return a name that nobody can guess: it is all that a hang-up needs.
@@ -179,11 +189,11 @@ def server_of(call_id: str) -> int | None:
     return None if match is None else int(match[1], 16)
 
 
-def full(message: str, retry_after_s: int) -> Refusal:
+def full(message: str, retry_after_s: int, *, code: str = "server_full") -> Refusal:
     """Return the refusal of one call too many, with the time after which to try again."""
     return Refusal(
         503,
-        "server_full",
+        code,
         f"{message}: try again after {retry_after_s} s",
         headers=(("Retry-After", str(retry_after_s)),),
     )

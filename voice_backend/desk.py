@@ -16,11 +16,13 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from voice_backend.admission import Load
 from voice_backend.counts import FrameCounts, Late
-from voice_backend.engine import EngineHost
+from voice_backend.engine import EngineHost, Opened
 from voice_backend.frames import Frame
 from voice_backend.grid import PERIOD_S
-from voice_backend.model import Inject, Slot, StepIn
+from voice_backend.metrics import Histogram
+from voice_backend.model import Inject, SessionConfig, Slot, StepIn
 from voice_backend.seat import Seat, VoiceEvent
 
 _log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class Line(Protocol):
 class Desk:
     """The seats of one engine. All of it is called by one thread."""
 
-    __slots__ = ("_clock", "_host", "_lines", "_reserve", "name", "past", "seats")
+    __slots__ = ("_clock", "_host", "_lines", "_reserve", "load", "name", "past", "seats", "steps")
 
     def __init__(self, name: str, host: EngineHost, *, clock: Clock, reserve: int = 0) -> None:
         self.name = name
@@ -59,6 +61,18 @@ class Desk:
         self._lines: dict[Slot, Line] = {}
         self.past = FrameCounts()
         """Of the sessions that are over."""
+        self.steps = Histogram()
+        """Seconds of the engine's work a batch."""
+        self.load = Load()
+        """Of an engine elsewhere; one that is called here is part of the loop's."""
+
+    def open(self, config: SessionConfig, done: Opened) -> None:
+        """Take a slot of the engine's; `done` is told, now or in a later tick."""
+        self._host.open(config, done)
+
+    def close(self, slot: Slot) -> None:
+        """Free a slot that was given no place."""
+        self._host.close(slot)
 
     def seat(self, slot: Slot, line: Line) -> Seat:
         """Give a session its place, from the next tick on."""
@@ -104,9 +118,17 @@ class Desk:
             if not self._host.hop:
                 self._collect()
         stepped = self._clock()
+        if batch:
+            self._weigh(stepped - heard)
         costs = (max(0.0, began - due), heard - began, stepped - heard)
         self._give(due + PERIOD_S, costs, given)
         self._tell()
+
+    def _weigh(self, stepping: float) -> None:
+        cost = self._host.cost_s if self._host.hop else stepping
+        self.steps.note(cost)
+        if self._host.hop:
+            self.load.note(cost)
 
     def _collect(self) -> None:
         for out in self._host.collect():

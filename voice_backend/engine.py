@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,6 +41,10 @@ class EngineCounts:
     """StepOuts that answer nothing which was asked."""
 
 
+Opened = Callable[[Slot | Exception], None]
+"""Is told the slot, or why there is none: NoCapacity, or a fault of the model's."""
+
+
 class EngineHost(Protocol):
     """Where an engine runs: in the media loop's own thread, in another, or in a process."""
 
@@ -59,6 +63,19 @@ class EngineHost(Protocol):
     @property
     def failure(self) -> str | None:
         """Why the engine is of no use any more; None while it is."""
+
+    @property
+    def cost_s(self) -> float:
+        """What the last batch took."""
+
+    def start(self) -> None:
+        """Load the model; blocks. Raises WarpError naming the fault."""
+
+    def stop(self) -> None:
+        """End whatever runs; blocks for a moment. Harmless when repeated."""
+
+    def open(self, config: SessionConfig, done: Opened) -> None:
+        """Take a slot, and say so, now or at a later `collect`."""
 
     def submit(self, batch: Sequence[StepIn]) -> int:
         """Hand over a batch, without waiting; returns its number."""
@@ -203,13 +220,15 @@ class Engine:
 class InlineHost:
     """An engine in the thread that calls it: for models that cost less than a hop does."""
 
-    __slots__ = ("_engine", "_outs", "begun", "failure", "hop", "info")
+    __slots__ = ("_engine", "_outs", "begun", "cost_s", "failure", "hop", "info")
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._outs: list[StepOut] = []
         self.hop = False
         self.begun = 0
+        self.cost_s = 0.0
+        """Always 0: it is part of what a tick costs."""
         self.failure: str | None = None
         self.info = engine.info
 
@@ -218,9 +237,20 @@ class InlineHost:
         """What the engine has done."""
         return self._engine.counts
 
-    def open(self, config: SessionConfig) -> Slot:
-        """See `VoiceModel`."""
-        return self._engine.open(config)
+    def start(self) -> None:
+        """Load the model."""
+        self._engine.load()
+        self.info = self._engine.info
+
+    def stop(self) -> None:
+        """There is nothing to end."""
+
+    def open(self, config: SessionConfig, done: Opened) -> None:
+        """Take a slot now."""
+        try:
+            done(self._engine.open(config))
+        except Exception as error:
+            done(error)
 
     def submit(self, batch: Sequence[StepIn]) -> int:
         """Step the batch now."""

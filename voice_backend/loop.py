@@ -13,6 +13,7 @@ Opened by `voice_backend.io`.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import os
@@ -25,6 +26,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from voice_backend.admission import Load
 from voice_backend.desk import LATE_GIVEN, Desk
 from voice_backend.grid import PERIOD_S, Grid
 from voice_backend.metrics import Histogram
@@ -74,19 +76,18 @@ class MediaLoop:
         "_thread",
         "after_tick",
         "counts",
+        "load",
     )
 
     def __init__(
         self,
         config: LoopConfig | None = None,
         *,
-        origin: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`origin` is a time of `clock` from which all ticks are counted."""
         self._config = config or LoopConfig()
         self._clock = clock
-        self._grid = Grid(clock() if origin is None else origin)
+        self._grid = Grid(clock())
         self._desks: list[Desk] = []
         self._posts: deque[Callable[[], object]] = deque()
         self._stopping = False
@@ -94,22 +95,27 @@ class MediaLoop:
         self.after_tick: list[Callable[[], object]] = []
         """Called in the media thread when a tick is done: what carries outboxes away."""
         self.counts = LoopCounts()
+        self.load = Load()
 
     @property
     def is_running(self) -> bool:
         """Whether the thread runs."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self) -> None:
-        """Start the thread."""
+    def start(self, origin: float | None = None) -> None:
+        """Start the thread; `origin` is a time of the clock from which ticks are counted."""
+        if origin is not None:
+            self._grid = Grid(origin)
         if sys.getswitchinterval() > SWITCH_INTERVAL_S:
             sys.setswitchinterval(SWITCH_INTERVAL_S)
         self._thread = threading.Thread(target=self._run, name="media", daemon=True)
+        atexit.register(self.stop)
         self._thread.start()
 
     def stop(self) -> None:
         """End the thread and wait for it. Harmless when repeated; not for the thread itself."""
         self._stopping = True
+        atexit.unregister(self.stop)
         if self._thread is not None:
             self._thread.join(_JOIN_S)
 
@@ -129,7 +135,7 @@ class MediaLoop:
 
     def run_due(self, now: float) -> None:
         """Do what is due at `now`: the posts, then the ticks that are owed."""
-        posts = self._posts
+        posts, used = self._posts, time.thread_time()
         for _ in range(len(posts)):
             self._guarded(posts.popleft())
         ticks = self._grid.owed(now)
@@ -145,6 +151,8 @@ class MediaLoop:
             for carry in self.after_tick:
                 self._guarded(carry)
             self.counts.busy.note(self._clock() - now)
+            # its own time: what others take of the core is no reason to refuse a session
+            self.load.note(time.thread_time() - used)
 
     def _guarded(self, work: Callable[[], object]) -> None:
         try:

@@ -18,6 +18,7 @@ from voice_backend.counts import FrameCounts
 BOUNDS: Final = (0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.014, 0.016, 0.02, 0.04, 0.08)
 """Upper bounds of a tick's or step's seconds."""
 PREFIX: Final = "voice_"
+Kind = Literal["counter", "gauge", "histogram"]
 Labels = tuple[tuple[str, str], ...]
 Sample = tuple[str, Labels, float]
 """Suffix of the name, labels, value."""
@@ -70,7 +71,7 @@ class Family:
     """All samples of one name."""
 
     name: str
-    kind: Literal["counter", "gauge", "histogram"]
+    kind: Kind
     text: str
     samples: Sequence[Sample] = field(default=())
 
@@ -86,6 +87,16 @@ def exposition(families: Iterable[Family]) -> str:
             shown = f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else value
             lines.append(f"{full}{suffix}{{{inner}}} {shown}" if inner else f"{full} {shown}")
     return "\n".join(lines) + "\n"
+
+
+def single(name: str, kind: Kind, text: str, value: int, *, labels: Labels) -> Family:
+    """Return a family of one value."""
+    return Family(name=name, kind=kind, text=text, samples=[("", labels, value)])
+
+
+def histogram(name: str, text: str, times: Histogram, labels: Labels) -> Family:
+    """Return the family of a histogram."""
+    return Family(name=name, kind="histogram", text=text, samples=list(times.samples(labels)))
 
 
 def frame_families(counts: Iterable[tuple[Labels, FrameCounts]]) -> list[Family]:

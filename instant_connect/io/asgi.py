@@ -32,7 +32,7 @@ from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from instant_connect.calls import Call, full
+from instant_connect.calls import Call, Calls, Room, full
 from instant_connect.config import EVENTS, SignallingConfig
 from instant_connect.exchange import (
     FORM,
@@ -83,6 +83,7 @@ def signalling_app(
     authorize: Authorize | None = None,
     policy: Policy | None = None,
     forward: Forward | None = None,
+    room: Room | None = None,
 ) -> Starlette:
     """Return the application whose calls `server` carries and `accept` answers.
 
@@ -90,10 +91,12 @@ def signalling_app(
     entered when the client is proven, whichever way its call came; else with the offer.
     `authorize` is asked before every request that begins, changes or shows a call, and `policy`
     for the number that goes into tickets. Of several servers of a cell, `forward` takes offers to
-    the one that has their attempt (`app.state.open` answers them there). Mounted in another
+    the one that has their attempt (`app.state.open` answers them there). `room` says why another
+    call cannot be served (503, `session_capacity`), or None. Mounted in another
     application, the calls end when its owner closes `server`; run alone, with the application.
     """
     routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy, forward)
+    routes.calls.room = room
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -153,6 +156,11 @@ class _Routes:
         self._pipecat = PipecatDoor(self._signalling, max_body_bytes=config.max_body_bytes)
         self._rate = RateLimit(config.rate_per_s, config.burst)
         self._pages = Pages(config.origin_trials)
+
+    @property
+    def calls(self) -> Calls:
+        """The calls that HTTP can name."""
+        return self._signalling.calls
 
     def all(self) -> list[Route]:
         """Return the routing table."""

@@ -96,3 +96,13 @@ def test_the_tag_is_that_of_the_ice_session() -> None:
     session.accept_offer(shapes.FIREFOX.replace("b1c2d3e4", "restarted"))
     assert etag_of(session.answer) != first
     assert etag_of(DoubleSession(2, shapes.FIREFOX).answer) != first
+
+
+def test_whoever_serves_the_calls_says_when_there_is_no_room() -> None:
+    known = calls()
+    known.room = lambda: "all 16 sessions are taken"
+    with pytest.raises(Refusal, match="all 16 sessions are taken: try again after 7 s") as refused:
+        known.admit()
+    assert (refused.value.status, refused.value.code) == (503, "session_capacity")
+    known.room = lambda: None
+    known.admit()
