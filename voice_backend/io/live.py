@@ -140,7 +140,7 @@ class LiveHouse:
     def find(self, ident: str) -> LiveRun:
         """Return a session by its id; raises Refusal (404)."""
         run = self._runs.get(ident)
-        if run is None:
+        if run is None or run.session.phase is Phase.CLOSED:
             raise Refusal(404, "session_not_found", "there is no such session, or it is over")
         return run
 
