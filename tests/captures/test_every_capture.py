@@ -103,6 +103,8 @@ CAPTURED = {
 CALLS = {
     f"calls/{name}" for name in ("libwebrtc152_warp", "libwebrtc152_plain", "aiortc116_dtls12")
 }
+# calls of every peer, verified and opened in test_peers
+PEERS = {f"peers/{path.stem}" for path in (CAPTURES / "peers").glob("*.pcap")}
 SILENT = {"stun/chromium156_first_flight_default"}  # no answer, so no DTLS: SPED was off
 KEY_LOGS = {
     **{name: f"{name}.keylog" for name in CAPTURED if (CAPTURES / f"{name}.keylog").is_file()},
@@ -132,7 +134,7 @@ def test_no_capture_is_without_a_line_here() -> None:
     present = {
         str(path.relative_to(CAPTURES).with_suffix("")) for path in CAPTURES.rglob("*.pcap*")
     }
-    assert present == set(CAPTURED) | CALLS
+    assert present == set(CAPTURED) | CALLS | PEERS
 
 
 @pytest.mark.parametrize("name", CAPTURED)
