@@ -150,9 +150,16 @@ def bench_setup(as_json: Json = False, quick: Quick = False) -> None:
 
 
 @bench_app.command("media")
-def bench_media(as_json: Json = False, quick: Quick = False) -> None:
+def bench_media(
+    as_json: Json = False,
+    quick: Quick = False,
+    codec: Annotated[bool, typer.Option("--codec", help="Decode and encode: an echo.")] = False,
+) -> None:
     """Sessions a core can carry, and CPU time of a media packet."""
-    from warp_tools.bench.media import run
+    if codec:
+        from warp_tools.bench.codec import run
+    else:
+        from warp_tools.bench.media import run
 
     _report(asyncio.run(run(quick=quick)), as_json)
 

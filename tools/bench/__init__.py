@@ -3,6 +3,7 @@
 setup.py | media.py | channel.py ──▶ Worker ×2 ──▶ child.py ──▶ ours.py | aiortc_party.py
       └──▶ Report ◀── figures over JSON lines ◀──────┘
 instant.py ──▶ flooder.py       first datagrams, good ones and bad
+codec.py ──▶ talkers.py         as media.py, with speech that is decoded and encoded
 """
 
 from __future__ import annotations

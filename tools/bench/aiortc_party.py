@@ -26,6 +26,11 @@ _WINDOW = 1 << 20
 _YIELD_EVERY = 64
 
 
+def keep_to_loopback() -> None:
+    """Let aioice offer the address that it leaves out by itself."""
+    aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+
+
 class _PassThrough:
     """Stands where aiortc's decoder would be."""
 
@@ -77,7 +82,7 @@ class AiortcParty(Party):
 
     async def prepare(self, role: str) -> None:
         """Keep to loopback, which aioice leaves out by itself, and leave libopus out."""
-        aioice.ice.get_host_addresses = lambda use_ipv4, use_ipv6: ["127.0.0.1"]
+        keep_to_loopback()
         receiver: Any = aiortc.rtcrtpreceiver
         receiver.get_decoder = lambda codec: _PassThrough()
 
@@ -147,11 +152,23 @@ class AiortcParty(Party):
         count, first, last = self._counts.pop(session)
         return int(count), last - first
 
-    def _make(self, session: str, kind: str) -> Any:
+    def _bare(self, session: str) -> Any:
         connection = aiortc.RTCPeerConnection(aiortc.RTCConfiguration(iceServers=[]))
         self._connections[session] = connection
-        opened = self._opened[session] = asyncio.Event()
+        self._opened[session] = asyncio.Event()
         self._tasks[session] = []
+        return connection
+
+    def _open_when_connected(self, session: str, connection: Any) -> None:
+        def changed() -> None:
+            if connection.connectionState == "connected":
+                self._opened[session].set()
+
+        connection.on("connectionstatechange", changed)
+
+    def _make(self, session: str, kind: str) -> Any:
+        connection = self._bare(session)
+        opened = self._opened[session]
         if kind in ("channel", "both"):
             channel = connection.createDataChannel("bench", negotiated=True, id=0)
             self._channels[session] = channel
@@ -163,12 +180,7 @@ class AiortcParty(Party):
             connection.addTrack(microphone)
             connection.on("track", lambda track: self._listen(session, track))
         if kind == "audio":
-
-            def changed() -> None:
-                if connection.connectionState == "connected":
-                    opened.set()
-
-            connection.on("connectionstatechange", changed)
+            self._open_when_connected(session, connection)
         elif kind not in ("channel", "both"):
             raise ToolFailure(f"no such kind of session: {kind}")
         return connection

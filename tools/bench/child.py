@@ -1,4 +1,6 @@
-"""A measured process: `python -m warp_tools.bench.child ours|aiortc client|server`.
+"""A measured process: `python -m warp_tools.bench.child STACK client|server`.
+
+STACK is `ours` or `aiortc`, with `-codec` for those that decode and encode.
 
 Obeys one order a line (see `warp_tools.lines`) and measures its own CPU time around it.
 """
@@ -72,7 +74,8 @@ class Child:
                 gc.collect()
                 gc.freeze()
             case "media":
-                self._beside(self._media(float(order["seconds"])))
+                raw = bool(order.get("raw"))
+                self._beside(self._media(float(order["seconds"]), raw))
             case "blast":
                 self._beside(self._blast(session, int(order["size"]), float(order["seconds"])))
             case "receive":
@@ -128,7 +131,7 @@ class Child:
         self._lines.write(event="all_opened", cpu_ms=self._crowd_cpu * 1000 / len(sessions))
         self._crowd_cpu = 0.0
 
-    async def _media(self, seconds: float) -> None:
+    async def _media(self, seconds: float, raw: bool) -> None:
         await self._party.start_media()
         # the first second is a crowd: it belongs to the start
         await asyncio.sleep(1.0)
@@ -136,9 +139,16 @@ class Child:
         self._party.arrivals.begin()
         packets = self._party.packets
         await slices.sample(seconds)
+        self._party.collect()
         packets = self._party.packets - packets
-        found = slices.judge(self._party.arrivals.lateness())
-        self._lines.write(event="media", packets=packets, **found)
+        late = self._party.arrivals.lateness()
+        if raw:
+            # whoever asked judges it by the slices of both ends
+            figures = self._party.figures()
+            both = {"slices": slices.found, "lateness": late, "figures": figures}
+            self._lines.write(event="media", packets=packets, **both)
+        else:
+            self._lines.write(event="media", packets=packets, **slices.judge(late))
 
     async def _blast(self, session: str, size: int, seconds: float) -> None:
         began = time.process_time()
@@ -150,7 +160,11 @@ async def main(stack: str, role: str) -> None:
     """Obey the parent until it closes the pipe."""
     pin_to_core()
     party: Party
-    if stack == "aiortc":
+    if stack.endswith("-codec"):
+        from warp_tools.bench.talkers import AiortcTalker, OurTalker
+
+        party = AiortcTalker() if stack == "aiortc-codec" else OurTalker()
+    elif stack == "aiortc":
         from warp_tools.bench.aiortc_party import AiortcParty
 
         party = AiortcParty()

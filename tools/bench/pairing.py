@@ -20,11 +20,11 @@ class Pairing:
         self.server = server
 
     @classmethod
-    async def start(cls, stack: str) -> Pairing:
-        """Start both processes."""
+    async def start(cls, stack: str, caller: str | None = None) -> Pairing:
+        """Start both processes; `caller` is the client's stack where that is another one."""
         two = (os.cpu_count() or 1) >= 2
         server = await Worker.start(CHILD, stack, "server", core=0 if two else None)
-        client = await Worker.start(CHILD, stack, "client", core=1 if two else None)
+        client = await Worker.start(CHILD, caller or stack, "client", core=1 if two else None)
         for worker in (server, client):
             await worker.expect("ready", timeout_s=60)
         return cls(client, server)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections import defaultdict
+from typing import Any
 
 PAYLOAD = bytes([0x78]) + bytes(range(1, 80))
 """80 bytes, as Opus at 32 kbit/s: a valid TOC (CELT, 20 ms, mono), contents of no interest."""
@@ -76,6 +77,14 @@ class Party(abc.ABC):
     @abc.abstractmethod
     async def start_media(self) -> None:
         """Let every session send 50 packets a second, and note what arrives."""
+
+    def collect(self) -> int:
+        """Note what has arrived and was not looked at yet; returns how many frames that is."""
+        return 0
+
+    def figures(self) -> dict[str, Any]:
+        """Return what the stack says of its own work."""
+        return {}
 
     @abc.abstractmethod
     async def blast(self, session: str, size: int, seconds: float) -> None:

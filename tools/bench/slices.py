@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +32,11 @@ class Slice(NamedTuple):
 class Slices:
     """Samples a run."""
 
-    __slots__ = ("_core", "_found")
+    __slots__ = ("_core", "found")
 
-    def __init__(self) -> None:
+    def __init__(self, found: Iterable[Sequence[float]] = ()) -> None:
         self._core = own_core()
-        self._found: list[Slice] = []
+        self.found = [Slice(*one) for one in found]
 
     async def sample(self, seconds: float) -> None:
         """Sample for so long."""
@@ -45,14 +46,24 @@ class Slices:
             await asyncio.sleep(min(SLICE_S, max(0.0, end - time.monotonic())))
             after = (time.monotonic(), time.process_time(), busy_s(self._core))
             own, busy = after[1] - before[1], after[2] - before[2]
-            self._found.append(Slice(before[0], after[0], own, max(0.0, busy - own)))
+            self.found.append(Slice(before[0], after[0], own, max(0.0, busy - own)))
             before = after
 
-    def judge(self, lateness: list[tuple[float, float]]) -> dict[str, Any]:
-        """Return share of late frames, percentiles and CPU, over the quiet slices."""
-        quiet = [s for s in self._found if s.foreign <= FOREIGN_LIMIT * (s.ended - s.began)]
-        noisy = len(quiet) < LEAST_QUIET * len(self._found)
-        chosen = self._found if noisy else quiet
+    def judge(
+        self, lateness: Iterable[tuple[float, float]], other: Slices | None = None
+    ) -> dict[str, Any]:
+        """Return share of late frames, percentiles and CPU, over the quiet slices.
+
+        With `other`, those of the process at the other end, a slice is quiet when both are.
+        """
+        loud = [s for s in other.found if _is_loud(s)] if other is not None else []
+        quiet = [
+            s
+            for s in self.found
+            if not _is_loud(s) and not any(o.began < s.ended and s.began < o.ended for o in loud)
+        ]
+        noisy = len(quiet) < LEAST_QUIET * len(self.found)
+        chosen = self.found if noisy else quiet
         behind = sorted(
             late for at, late in lateness if any(s.began <= at < s.ended for s in chosen)
         )
@@ -62,11 +73,15 @@ class Slices:
             "noisy": noisy,
             "frames": len(behind),
             "cpu": sum(s.own for s in chosen),
-            "cpu_whole": sum(s.own for s in self._found),
+            "cpu_whole": sum(s.own for s in self.found),
             "late": sum(late > LATE_S for late in behind) / len(behind) if behind else 1.0,
             "p50_ms": percentile(behind, 0.5) * 1000,
             "p99_ms": percentile(behind, 0.99) * 1000,
         }
+
+
+def _is_loud(one: Slice) -> bool:
+    return one.foreign > FOREIGN_LIMIT * (one.ended - one.began)
 
 
 def percentile(ordered: list[float], share: float) -> float:

@@ -51,7 +51,7 @@ def test_lateness_is_against_each_sessions_best_case() -> None:
 
 def test_slices_with_foreign_load_do_not_count() -> None:
     slices = Slices()
-    slices._found += [Slice(0, 1, 0.5, 0.0), Slice(1, 2, 0.5, 0.5), Slice(2, 3, 0.5, 0.01)]
+    slices.found += [Slice(0, 1, 0.5, 0.0), Slice(1, 2, 0.5, 0.5), Slice(2, 3, 0.5, 0.01)]
     seen = [(0.5, 0.001), (1.5, 0.5), (2.5, 0.03), (2.6, 0.001)]
     judged = slices.judge(seen)
     assert judged["frames"] == 3
@@ -63,7 +63,7 @@ def test_slices_with_foreign_load_do_not_count() -> None:
 
 def test_when_all_is_noisy_all_counts_and_is_said() -> None:
     slices = Slices()
-    slices._found += [Slice(0, 1, 0.5, 0.4), Slice(1, 2, 0.5, 0.5)]
+    slices.found += [Slice(0, 1, 0.5, 0.4), Slice(1, 2, 0.5, 0.5)]
     judged = slices.judge([(0.5, 0.001)])
     assert judged["noisy"] is True
     assert judged["frames"] == 1
@@ -75,3 +75,10 @@ def test_small_helpers() -> None:
     assert percentile([1.0, 2.0, 3.0], 0.99) == 3.0
     assert busy_s(None) == 0.0
     assert busy_s(99_999) == 0.0
+
+
+def test_a_slice_is_quiet_when_it_is_at_both_ends() -> None:
+    slices = Slices([Slice(n, n + 1, 0.5, 0.0) for n in range(4)])
+    other = Slices([[0.5, 1.5, 0.5, 0.9], [1.5, 4.5, 0.5, 0.0]])
+    judged = slices.judge([(n + 0.5, 0.03 if n < 2 else 0.0) for n in range(4)], other)
+    assert (judged["frames"], judged["late"]) == (2, 0.0)
