@@ -75,7 +75,15 @@ def prefix_of(host: str) -> str:
 class Admission:
     """Counts what is unproven, by ticket and by prefix."""
 
-    __slots__ = ("_admit", "_by_prefix", "_by_ticket", "_config", "half_open", "sessions")
+    __slots__ = (
+        "_admit",
+        "_by_prefix",
+        "_by_ticket",
+        "_config",
+        "half_open",
+        "max_sessions",
+        "sessions",
+    )
 
     def __init__(self, config: AdmissionConfig, admit: Admit | None = None) -> None:
         self._config = config
@@ -84,6 +92,8 @@ class Admission:
         self._by_ticket: dict[bytes, int] = {}
         self.half_open = 0
         self.sessions = 0
+        self.max_sessions = config.max_sessions
+        """Proven or not; whoever answers the calls may take fewer than the configuration says."""
 
     def why_not(self, ticket_id: bytes, prefix: str, waiting: int) -> InstantDiscard | None:
         """Return why a client that nothing is known of cannot be taken on, or None."""
@@ -99,8 +109,7 @@ class Admission:
     @property
     def has_room(self) -> bool:
         """Whether another handshake may begin."""
-        config = self._config
-        return self.half_open < config.max_half_open and self.sessions < config.max_sessions
+        return self.half_open < self._config.max_half_open and self.sessions < self.max_sessions
 
     def ask(self, ticket: Ticket, address: Address | None) -> Verdict:
         """Return what the application says."""

@@ -44,7 +44,7 @@ class IceServer:
 class SignallingConfig:
     """How offers are taken. Raises `InvalidConfig` for values that no server can have."""
 
-    max_calls: int = 1_000  # live sessions that came through these routes
+    max_calls: int = 1_000  # live sessions, whether they came through these routes or by a ticket
     max_sdp_bytes: int = 65_536
     max_session_bytes: int = 65_536  # of the JSON object that comes with an offer
     read_timeout_s: float = 10.0  # for one request, from its head to its last byte

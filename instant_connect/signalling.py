@@ -74,6 +74,10 @@ class PromisedSession(CallSession, Protocol):
     def path(self) -> Path:
         """Which way the session came, as far as is known."""
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the server has it already: then it is no more for the offer."""
+
 
 class Elsewhere(Exception):
     """The session of an attempt is another server's: the request goes on to that as it is."""
@@ -178,7 +182,7 @@ class Signalling:
         session = self._answered(lambda: instant.answer_offer(offer.sdp, ask, offer.dcid))
         call = self.calls.of(session)
         if call is None:
-            if session.status is Status.NEW:
+            if not session.has_begun:
                 try:
                     self.calls.admit()
                 except Refusal:

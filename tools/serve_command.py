@@ -13,7 +13,9 @@ from warp_tools.failure import ToolFailure
 Texts = list[str] | None
 _KEYS = typer.Option(help="Key file of the cell (warp keys new); SIGHUP reads it again.")
 _ROTATE = typer.Option(help="Hours between other keys, without a key file; 0: at SIGHUP only.")
-_WORKERS = typer.Option(help="Processes that share the ports. SIGUSR1 drains one, or all.")
+_WORKERS = typer.Option(
+    help="Processes that share the ports; limits of rates and calls count in each. SIGUSR1 drains."
+)
 _SERVER = typer.Option(help="Number of this server (of its first worker) within its cell.")
 _ADVERTISE = typer.Option(help="Address that answers name; once for each.")
 _ADVERTISE_PORT = typer.Option(help="UDP port that answers name, if a relay or NAT has another.")

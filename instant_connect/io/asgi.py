@@ -145,6 +145,7 @@ class _Routes:
             self._instant, server = server, server.server
             self._prospects = Prospects(self._instant, ended=self._forget)
             self._instant.receive_arrivals(self._receive_arrival)
+            self._instant.limit_sessions(config.max_calls)
         self._signalling = Signalling(
             server,
             config,

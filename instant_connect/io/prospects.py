@@ -56,6 +56,11 @@ class Prospect:
         return Path.SIGNALLED if self.status is Status.NEW else Path.ATTACHED
 
     @property
+    def has_begun(self) -> bool:
+        """Whether the first datagram has come."""
+        return self.arrival is not None
+
+    @property
     def answer(self) -> str:
         """Our last answer; empty before an offer has come."""
         return self._answer

@@ -133,6 +133,14 @@ class InstantServer(SessionOwner):
         """Replace what is called at T1."""
         self._greet = greet
 
+    def limit_sessions(self, most: int) -> None:
+        """Take no more than so many sessions at a time, nor more than the configuration says.
+
+        Beyond that first datagrams are dropped, and offers refused: `InvalidState`.
+        """
+        admission = self.host.sessions.admission
+        admission.max_sessions = min(admission.max_sessions, most)
+
     def find(self, ufrag: str) -> Arrival | None:
         """Return the session of a ufrag, proven or not, or None."""
         instant = self.host.sessions.find(ufrag)

@@ -13,12 +13,15 @@ import httpx
 import pytest
 
 from instant_connect.bundle import parse_bundle
+from instant_connect.calls import server_of
 from instant_connect.io import listen_instant, signalling_app
+from tests.interop.workers import served
 from tests.unit.sdp.build import capture
 from tests.unit.tools.test_web import make_tls
 from tests.unit.tools.web_server import HOST, web_server
 
 pytestmark = pytest.mark.interop
+PATIENCE_S = 30.0
 OFFER = capture("chromium156_warp_offer")
 
 
@@ -107,5 +110,39 @@ def test_signalling_over_http_3(require_peer: Callable[[str], None], tmp_path: P
                     assert ended.status == 200
                     gone = await ask("DELETE", made.headers["location"])
                     assert gone.status == 404
+
+    asyncio.run(story())
+
+
+@pytest.mark.slow
+def test_http_3_of_several_workers(require_peer: Callable[[str], None], tmp_path: Path) -> None:
+    """The kernel gives each connection to a worker; whichever it is, calls are found by name."""
+    require_peer("aioquic")
+    tls = make_tls(tmp_path)
+    options = ("--tls-cert", str(tls.certificate), "--tls-key", str(tls.key), "--http3")
+
+    async def story() -> None:
+        trust = ssl.create_default_context(cafile=tls.certificate)
+        async with served(2, *options) as site, asyncio.timeout(PATIENCE_S):
+            port = int(site.url.rpartition(":")[2])
+            async with httpx.AsyncClient(verify=trust, http2=True) as web:
+                told = await web.get(f"{site.url}/v1/client-config")
+                assert f'h3=":{port}"' in told.headers["alt-svc"]
+            places: list[str] = []
+            while {server_of(place.rpartition("/")[2]) for place in places} != {0, 1}:
+                async with http3(port, tls.certificate) as ask:
+                    bundle = await ask("GET", "/v1/instant")
+                    assert (bundle.status, bundle.headers["cache-control"]) == (200, "no-store")
+                    # an offer is known by its ICE credentials: another one each time
+                    offer = OFFER.replace("a=ice-ufrag:", f"a=ice-ufrag:u{len(places)}")
+                    made = await ask(
+                        "POST", "/whip", offer.encode(), content_type="application/sdp"
+                    )
+                    assert made.status == 201
+                    places.append(made.headers["location"])
+            async with http3(port, tls.certificate) as ask:
+                for place in places:
+                    assert (await ask("DELETE", place)).status == 200
+                    assert (await ask("DELETE", place)).status == 404
 
     asyncio.run(story())

@@ -17,7 +17,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -160,6 +160,8 @@ class Callers:
         self.http = http
         self.statuses: Counter[str] = Counter()
         self.retries = 0
+        self._purse: list[Bundle] = []
+        """Bundles of one ticket each, as many as the last ones had."""
         self.client = InstantClient(post=self._post, config=ClientConfig(host=HOST))
 
     async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
@@ -192,10 +194,19 @@ class Callers:
         assert answer.status_code == 200, answer.text
         return parse_bundle(answer.text)
 
+    async def prepare(self) -> None:
+        """Have the tickets of another bundle, for a call each."""
+        given = await self.bundle()
+        self._purse += [replace(given, tickets=(ticket,)) for ticket in given.tickets]
+
     async def open(self, bundle: Bundle | None = None) -> Talk:
-        """Call by a ticket of a bundle (None: a fresh one), and hear who has the call."""
-        given = bundle or await self.bundle()
-        self.client.wallet.put(given, asyncio.get_running_loop().time())
+        """Call by a ticket of a bundle (None: of one that is kept), and hear who has the call."""
+        while bundle is None:
+            if not self._purse:
+                await self.prepare()
+            bundle = self._purse.pop() if self._purse else None
+        # put and taken in one step: no other call has this ticket
+        self.client.wallet.put(bundle, asyncio.get_running_loop().time())
         placed = await self.client.place(self._post)
         channel = placed.session.channel("oai-events", negotiated=True, stream_id=4)
         async with asyncio.timeout(TALK_S):

@@ -33,6 +33,7 @@ class Promised(DoubleSession):
         super().__init__(number, offer)
         self.status = status
         self.path = Path.SIGNALLED if status is Status.NEW else Path.ATTACHED
+        self.has_begun = status is not Status.NEW
 
 
 class InstantDouble:
@@ -148,8 +149,12 @@ def test_a_full_house_takes_back_what_it_has_promised() -> None:
             site.open(shapes.FIREFOX, attempt=attempt)
         assert caught.value.status == 503
     assert len(site.instant.withdrawn) == 2
-    # an attempt that is under way is no new call to the server
-    site.attempt()
+    # one that waits for its first datagram is a call more, and one that has begun is not
+    session = site.attempt()
+    session.has_begun = False
+    with pytest.raises(Refusal):
+        site.open(shapes.FIREFOX, attempt=ATTEMPT)
+    session.has_begun = True
     assert site.open(shapes.FIREFOX, attempt=ATTEMPT).status == 201
 
 

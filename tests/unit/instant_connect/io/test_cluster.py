@@ -30,6 +30,15 @@ async def speak(session: Session, arrival: Arrival) -> None:
         assert (await asyncio.wait_for(anext(there.audio_in), 5)).payload == OPUS
 
 
+async def until_one_arrives_elsewhere(made: Crowd) -> list[tuple[Session, Arrival, int]]:
+    """Calls, of which the kernel has led at least one to a process that has not its offer."""
+    calls = []
+    while not sum(cluster.counts["taken_over"] for cluster in made.clusters):
+        calls.append(await made.call())
+        assert len(calls) < 40
+    return calls
+
+
 @pytest.mark.slow
 def test_calls_are_where_the_kernel_leads_them_and_nothing_is_handed_on_any_more() -> None:
     async def story() -> None:
@@ -54,7 +63,7 @@ def test_a_call_that_stays_with_its_offer_has_the_kernel_lead_it_there() -> None
     async def story() -> None:
         async with crowd(2) as made:
             made.post_delay_s = 0.0
-            calls = [await made.call() for _ in range(10)]
+            calls = await until_one_arrives_elsewhere(made)
             for session, arrival, _ in calls:
                 await talk(session, arrival)
             steered = sum(len(cluster.steering) for cluster in made.clusters)
@@ -77,14 +86,16 @@ def test_beyond_the_limit_calls_are_handed_on_and_straight() -> None:
     async def story() -> None:
         async with crowd(2, max_steered=0) as made:
             made.post_delay_s = 0.0
-            calls = [await made.call() for _ in range(8)]
+            calls = await until_one_arrives_elsewhere(made)
+            before = [cluster.stats() for cluster in made.clusters]
             for session, arrival, _ in calls:
                 await talk(session, arrival)
                 await speak(session, arrival)
             stats = [cluster.stats() for cluster in made.clusters]
             assert sum(each["steered"] for each in stats) == 0
             assert sum(each["unsteered"] for each in stats) > 0
-            assert sum(each["taken_over"] for each in stats) > len(calls)
+            for name in ("handed_on", "taken_over"):
+                assert sum(each[name] for each in stats) > sum(each[name] for each in before)
 
     play(story)
 
@@ -162,12 +173,15 @@ def test_seeking_is_bounded() -> None:
     async def story() -> None:
         async with crowd(2) as made:
             one, two = made.clusters
+            clock = asyncio.get_running_loop().time
+            began = clock()
             for _ in range(1_000):
                 one.seek(MEDIA, FLOW)
-            assert one.counts["sought"] == 200
-            assert one.counts["dropped"] >= 800
-            while two.counts["taken_over"]:
-                raise AssertionError("nobody has that address")
+            most = 200 + 500 * (clock() - began) + 1
+            assert 200 <= one.counts["sought"] <= most
+            assert one.counts["dropped"] >= 1_000 - one.counts["sought"]
+            two.receive()
+            assert two.counts["taken_over"] == 0  # nobody has that address
 
     play(story)
 

@@ -449,6 +449,34 @@ def test_one_call_too_many_is_refused_also_beside_a_stale_attempt() -> None:
     play(story)
 
 
+def test_calls_by_tickets_are_calls_too() -> None:
+    """Beyond `max_calls` a first datagram is dropped, and its offer told why."""
+
+    async def story() -> None:
+        async with (
+            open_instant_site(max_calls=1) as site,
+            client_of(site) as one,
+            client_of(site) as two,
+        ):
+            for client in (one, two):
+                await site.fill(client)
+            session = await one.connect()
+            await site.accepted()
+            with pytest.raises((WarpError, AssertionError)):
+                await two.connect(timeout_s=1.0)
+            assert (site.live, len(site.answered)) == (1, 1)
+            assert site.responses[-1].status_code == 503
+            assert site.server.stats()["dropped"]
+            # and then there is room again
+            await session.close()
+            await until(lambda: site.live == 0)
+            await site.fill(two)
+            await two.connect()
+            await site.accepted(2)
+
+    play(story)
+
+
 def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
     async def story() -> None:
         async with open_instant_site(rate_per_s=0.5, burst=3) as site:
