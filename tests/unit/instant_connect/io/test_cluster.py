@@ -14,7 +14,7 @@ from instant_connect.io.arrival import Arrival
 from instant_connect.io.cluster import Cluster, make_inbox
 from instant_connect.io.listening import InstantConfig, listen_instant
 from instant_connect.router import Journey, Roster
-from tests.unit.instant_connect.io.crowd import RING, crowd
+from tests.unit.instant_connect.io.crowd import RING, Crowd, crowd
 from tests.unit.instant_connect.io.test_server import talk, until
 from tests.unit.io.support import HOST, OPUS, play
 from warp.contract import Flow
