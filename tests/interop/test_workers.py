@@ -49,6 +49,7 @@ CALL_FROM_PAGE = """(async (count) => {
   }
   return ids;
 })(%d)"""
+HANG_UP_IN_PAGE = "globalThis.calls.map(({ pc }) => pc.close()).length"
 STATES_OF_PAGE = "globalThis.calls.map(({ pc }) => pc.connectionState)"
 
 
@@ -165,10 +166,12 @@ def test_every_call_is_accounted_for(chromium: Chromiums) -> None:
             ids = [talk.call_id for talk in (*talks, *rotated, *late)]
             assert len(set(ids)) == len(ids)
             said = len(site.lines)
-            await page.close()
+            # a page that is merely closed says no goodbye, and its calls last 30 s more
+            assert await page.evaluate(HANG_UP_IN_PAGE) == TABS
             await made.client.close()
             # the one that drained has nobody left, and makes place for a fresh one
             await site.line(rf"worker {dry} serves", said)
+            await page.close()
             took_s = await site.end()
             assert took_s < 5.0  # 1 s, and a machine that has other things to do
             assert not site.left()
