@@ -32,6 +32,7 @@ _DECAY_S = 1.0
 _LOSSY = 0.003
 _VERY_LOSSY = 0.02
 """Shares of lost packets above which redundancy is waited for, on a calm path and on any."""
+_NUDGE = 240
 _TOO_FAR = 480
 _TOO_CLOSE = 360
 """How far from the wanted delay, in ticks, nothing is done about it: each change is heard."""
@@ -176,7 +177,9 @@ class JitterBuffer:
         late = position is not None and (
             timestamp + packet.ticks <= position or timestamp < numbers.heard_at
         )
-        self._measure(transit, now, waited_for=late or self._stalled > 0)
+        # in a pause nobody waits
+        due = self._stalled > 0 and not self._quiet and packet.sequence <= numbers.heard + 1
+        self._measure(transit, now, waited_for=late or due)
         if late:
             counts.late += 1
             return Placing.LATE
@@ -201,7 +204,9 @@ class JitterBuffer:
         wanted = min(max(wanted, low), high)
         if waited_for:
             needed = min(transit - meter.base + frame, high)
-            wanted = max(wanted, self.target + (needed - self.target) // 2)
+            # at least a little: what hands packets over may take time that nobody tells us
+            more = max((needed - self.target) // 2, _NUDGE)
+            wanted = max(wanted, min(self.target + more, high))
         if wanted < self.target:
             wanted = max(wanted, int(self.target - (self.target - wanted) * passed / _DECAY_S))
         self.target = wanted

@@ -30,6 +30,20 @@ def test_reports_begin_with_the_media(connected_first: bool) -> None:
     assert due > NOW
 
 
+@pytest.mark.parametrize("in_order", [True, False])
+def test_frames_come_in_order_unless_the_player_puts_them_there(in_order: bool) -> None:
+    offer = create_offer(local())
+    agreed = negotiate(offer, create_answer(offer, local()), is_offerer=True)
+    media = Media(PeerConfig(audio_in_order=in_order), SeededEntropy(1), None)
+    media.apply(agreed.audio, NOW)
+    assert media.session is not None
+    [receiver] = media._receivers.values()
+    receiver.begin_source(7, NOW)
+    for number in (1, 3, 2):
+        receiver.receive(number, 960 * number, False, 111, b"x", None, NOW)
+    assert [f.sequence for f in media.frames()] == ([1, 2, 3] if in_order else [1, 3, 2])
+
+
 def test_the_source_that_is_announced_moves_with_its_section() -> None:
     """The peer gives a section up and makes another: it hears the source that our answer names."""
     media = Media(PeerConfig(), SeededEntropy(1), None)

@@ -30,6 +30,7 @@ def test_the_library_comes_from_a_wheel() -> None:
     assert opus.version().startswith("libopus")
 
 
+@pytest.mark.slow
 def test_the_wheel_that_brings_it_is_not_imported() -> None:
     code = "import sys, voice_backend.audio as a; a.OpusDecoder(16000); print('av' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

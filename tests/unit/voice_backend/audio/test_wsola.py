@@ -91,6 +91,7 @@ def test_speech_keeps_its_spectrum(ratio: float) -> None:
     assert np.abs(bands(out) - bands(SPEECH)).max() < 2.5
 
 
+@pytest.mark.slow
 def test_it_keeps_to_its_limit() -> None:
     """However much is asked for: 25 ms become 20, or 16 do."""
     noise = np.random.default_rng(1).integers(-10, 10, 5 * RATE).astype(np.int16)
