@@ -115,6 +115,7 @@ class World:
         del self.flying[:-50]
 
     def check(self, agent: IceAgent) -> None:
+        assert agent.settled_flow == agent.flow
         if agent.state in ENDED:
             assert agent.get_timer() is None
             assert agent.flow is None

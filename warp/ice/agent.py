@@ -46,7 +46,7 @@ _CHANGED = {state: StateChanged(state) for state in IceState}
 class IceAgent:
     """One side's agent for one transport (BUNDLE: a single component)."""
 
-    __slots__ = ("_context", "_generations", "_locals", "_status", "state")
+    __slots__ = ("_context", "_generations", "_locals", "_status", "settled_flow", "state")
 
     def __init__(
         self,
@@ -65,6 +65,8 @@ class IceAgent:
         self._locals: dict[Address, Candidate] = {}
         self._status = PathStatus.WAITING
         self.state = IceState.NEW
+        self.settled_flow: Flow | None = None
+        """What `flow` is between two verbs: a plain attribute, for whoever sends media."""
 
     # -- what it knows ------------------------------------------------------------------
 
@@ -225,6 +227,7 @@ class IceAgent:
         """Fall silent and forget everything."""
         self._become(Input.CLOSED, now)
         self._generations.close()
+        self.settled_flow = None
         self._context.outbox.clear()
         self._locals.clear()
 
@@ -296,6 +299,7 @@ class IceAgent:
         if status is not self._status:
             self._status = status
             self._become(_STATUS_INPUTS[status], now)
+        self.settled_flow = generations.in_use.paths.flow
 
     def _become(self, why: Input, now: float) -> None:
         state = TRANSITIONS.get((self.state, why), self.state)

@@ -166,7 +166,7 @@ class AudioOut:
         self._queue.append((payload, duration, non_personal))
         self._queued_ticks += duration
         if not self._registered:
-            self._pump(self._driver.loop.time())
+            self._start()
 
     def _checked(self, payload: bytes, duration: int) -> bytes:
         """Refuse what cannot be sent: in the queue it would stop all that is behind it."""
@@ -232,14 +232,20 @@ class AudioOut:
 
     def handle_tick(self, now: float) -> bool:
         """Send what is due in this slot. Called by the media clock."""
-        self._registered = False
-        self._pump(now)
+        self._registered = False  # should it not come to its end
+        self._registered = self._pump(now)
         return self._registered
 
     def _ready(self) -> None:
         """Media may leave now, or leave more freely than before."""
         if self._queue and not self._registered:
-            self._pump(self._driver.loop.time())
+            self._start()
+
+    def _start(self) -> None:
+        """Send what is due, and the rest slot by slot."""
+        if self._pump(self._driver.loop.time()):
+            self._registered = True
+            self._driver.clock.register(self, self._phase)
 
     def _allowed(self) -> bool:
         permission = self._peer.media_permission
@@ -247,19 +253,22 @@ class AudioOut:
             return True
         return permission is SendPermission.NON_PERSONAL and self._queue[0][2]
 
-    def _pump(self, now: float) -> None:
+    def _pump(self, now: float) -> bool:
+        """Send what is due; returns whether more waits that may leave later."""
         driver, peer, queue = self._driver, self._peer, self._queue
+        lane = peer.lane  # only an authenticated peer has one, and may be sent everything
         due = self._begin(now) + SLOT_TICKS
         sent = 0
-        while queue and self._next_tick < due and sent < _MAX_CATCH_UP and self._allowed():
+        while queue and self._next_tick < due and sent < _MAX_CATCH_UP:
             payload, duration, free = queue[0]
             fresh = not self._talkspurt
             at = self._next_tick
-            lane = peer.lane
             if lane is not None:
                 item = lane.make(payload, at, now, fresh)
-            else:
+            elif self._allowed():
                 item = peer.make_audio(payload, at, now, marker=fresh, non_personal=free)
+            else:
+                break
             if item is None:
                 break  # the address may not be sent more yet: the frame waits
             driver.send_datagram(item)
@@ -272,9 +281,8 @@ class AudioOut:
             sent += 1
         if not queue:
             self._starved = True
-        elif self._allowed():
-            self._registered = True
-            driver.clock.register(self, self._phase)
+            return False
+        return lane is not None or self._allowed()
 
     def _close(self) -> None:
         self._muted = True

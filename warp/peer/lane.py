@@ -22,6 +22,7 @@ class MediaLane:
     """Media of one connection, from its authentication to its end."""
 
     __slots__ = (
+        "_ice",
         "_media",
         "_protect",
         "_receive",
@@ -41,6 +42,7 @@ class MediaLane:
         counts: tuple[list[int], list[int]],
     ) -> None:
         self._transport = transport
+        self._ice = transport.ice
         self._media = media
         self._unprotect = srtp.unprotect_rtp
         self._protect = srtp.protect_rtp
@@ -73,7 +75,7 @@ class MediaLane:
 
         Raises `MessageTooLarge`.
         """
-        sender, flow = self._media.sender, self._transport.ice.flow
+        sender, flow = self._media.sender, self._ice.settled_flow
         if sender is None or flow is None:
             return None
         if marker:
