@@ -45,6 +45,8 @@ async def warp_serve() -> AsyncIterator[str]:
         "-m",
         "warp_tools.main",
         "serve",
+        "--backend",
+        "echo",
         "--port",
         "0",
         stdout=asyncio.subprocess.PIPE,

@@ -1,6 +1,7 @@
-"""`warp serve`: a page and three ways to call it, answered with a greeting and an echo.
+"""`warp serve`: a page and four ways to call it, answered by a voice or by an echo.
 
-HTTP  instant_connect.io.signalling_app ─▶ EchoServer.receive_call      UDP  InstantServer
+HTTP  instant_connect.io.signalling_app ─▶ receive_call of a VoiceServer or EchoServer
+UDP   InstantServer
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from starlette.requests import HTTPConnection
 
@@ -28,6 +30,7 @@ from instant_connect.io import (
 from instant_connect.keyring import Epoch, Keyring
 from warp.errors import UsageError
 from warp.io import Ending, Server, ServerConfig, Session, listen
+from warp_tools.backends import ECHO, check_backend, make_embedded
 from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import ToolFailure
@@ -42,6 +45,11 @@ from warp_tools.web import (
     run_web,
     web_url,
 )
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+    from warp_tools.voice_server import VoiceServer
 
 Say = Callable[[str], object]
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -74,11 +82,14 @@ class ServeConfig:
     """Processes that share the UDP port."""
     server: int = 0
     """Number of the first one within its cell."""
+    backend: str = ECHO
+    """Who answers: one of `warp_tools.backends`."""
     advertise_port: int = 0
     """The port that answers name, where what is in front has another one; 0: our own."""
 
     def __post_init__(self) -> None:
         check_token(self.token)
+        check_backend(self.backend)
         if self.http3 and self.tls is None:
             raise ToolFailure("--http3 needs --tls-cert and --tls-key")
         if self.keys is not None and not self.instant:
@@ -162,13 +173,17 @@ class EchoServer:
                 # the session ended within this tick
                 self._echoes.pop(session, None)
 
+    def wrap(self, app: ASGIApp) -> ASGIApp:
+        """Return what serves HTTP: the echo has no routes of its own."""
+        return app
+
     async def close(self) -> None:
         """End every call and free the port."""
         self._stop()
         await self.server.close()
 
 
-async def open_echo_server(
+async def open_udp_port(
     host: str,
     port: int,
     config: ServerConfig,
@@ -177,21 +192,52 @@ async def open_echo_server(
     keyring: Keyring | None = None,
     number: int = 0,
     reuse_port: bool = False,
-) -> EchoServer:
+) -> Server | InstantServer:
     """Open the UDP port, as server `number` of its cell.
 
     Raises ToolFailure, one line, when the port is taken.
     """
-    greeting()
     try:
         if not instant:
-            return EchoServer(await listen(host, port, config=config))
+            return await listen(host, port, config=config)
         made = InstantConfig(server=config, host=HostConfig(server=number))
-        return EchoServer(
-            await listen_instant(host, port, config=made, keyring=keyring, reuse_port=reuse_port)
-        )
+        return await listen_instant(host, port, config=made, keyring=keyring, reuse_port=reuse_port)
     except UsageError as error:
         raise ToolFailure(str(error)) from error
+
+
+async def open_echo_server(
+    host: str, port: int, config: ServerConfig, *, instant: bool = False
+) -> EchoServer:
+    """Open the UDP port and answer with echoes. Raises ToolFailure, one line."""
+    greeting()
+    return EchoServer(await open_udp_port(host, port, config, instant=instant))
+
+
+async def open_answering(
+    config: ServeConfig, keyring: Keyring | None, *, number: int, reuse_port: bool = False
+) -> EchoServer | VoiceServer:
+    """Open the UDP port and let the backend answer there. Raises ToolFailure, one line."""
+    greeting()
+    server = await open_udp_port(
+        config.host,
+        config.udp_port,
+        config.media(),
+        instant=config.instant,
+        keyring=keyring,
+        number=number,
+        reuse_port=reuse_port,
+    )
+    if config.backend == ECHO:
+        return EchoServer(server)
+    from warp_tools.voice_server import open_voice_server
+
+    return await open_voice_server(
+        server,
+        make_embedded(),
+        signalling=config.signalling(),
+        authorize=bearer(config.token),
+    )
 
 
 def bearer(token: str) -> Callable[[HTTPConnection], bool] | None:
@@ -214,39 +260,32 @@ async def serve(config: ServeConfig, say: Say) -> None:
     if config.tls is not None:
         config.tls.check()
     keyring = None if config.keys is None else load_keyring(config.keys)
-    signalling, media = config.signalling(), config.media()
+    signalling = config.signalling()
     listener = open_web_port(config.host, config.http_port)
     try:
         quic = open_quic_port(listener) if config.http3 else None
-        echoes = await open_echo_server(
-            config.host,
-            config.udp_port,
-            media,
-            instant=config.instant,
-            keyring=keyring,
-            number=config.server,
-        )
+        answering = await open_answering(config, keyring, number=config.server)
     except ToolFailure:
         listener.close()
         raise
     app = signalling_app(
-        echoes.server,
-        accept=echoes.receive_call,
+        answering.server,
+        accept=answering.receive_call,
         config=signalling,
         authorize=bearer(config.token),
     )
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
-    changing = _listen_for_changes(echoes.server, config, say)
+    changing = _listen_for_changes(answering.server, config, say)
     url = config.url(listener.getsockname()[1])
-    say(f"echo at {url} (calls on UDP {echoes.udp_port}; Ctrl-C ends it)")
-    echoes.say = say
+    say(f"{config.backend} at {url} (calls on UDP {answering.udp_port}; Ctrl-C ends it)")
+    answering.say = say
     try:
-        await run_web(app, listener, stop, config.tls, quic=quic)
+        await run_web(answering.wrap(app), listener, stop, config.tls, quic=quic)
     finally:
         if changing is not None:
             changing.cancel()
-        await echoes.close()
+        await answering.close()
 
 
 def _listen_for_changes(

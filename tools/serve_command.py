@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from warp_tools.backends import EMBEDDED, prepare_backend
 from warp_tools.failure import ToolFailure
 
 Texts = list[str] | None
@@ -22,6 +23,10 @@ _ADVERTISE_PORT = typer.Option(help="UDP port that answers name, if a relay or N
 _CORS = typer.Option(help="Origin of pages elsewhere that may call; *: any.")
 _TOKEN = typer.Option(envvar="WARP_TOKEN", help="Bearer token that callers need.")
 _TRIAL = typer.Option(help="Origin-trial token to send with the page.")
+_BACKEND = typer.Option(
+    envvar="WARP_BACKEND",
+    help="Who answers: duplex-cpu (a voice; its models are fetched at first use) or echo.",
+)
 _INSTANT = typer.Option(help="Begin calls with their first datagram; give out bundles.")
 
 
@@ -42,8 +47,9 @@ def serve(
     rotate_every: Annotated[float, _ROTATE] = 24.0,
     workers: Annotated[int, _WORKERS] = 1,
     server_id: Annotated[int, _SERVER] = 0,
+    backend: Annotated[str, _BACKEND] = EMBEDDED,
 ) -> None:
-    """Serve a page to call from, WHIP and /v1/realtime/calls; answer with an echo."""
+    """Serve a page to call from, WHIP, /v1/realtime/calls and /v1/live; a voice answers."""
     from warp_tools.serve import ServeConfig
     from warp_tools.serve import serve as run
     from warp_tools.web import Tls
@@ -66,7 +72,11 @@ def serve(
         rotate_every_s=rotate_every * 3600,
         workers=workers,
         server=server_id,
+        backend=backend,
     )
+    # what is wrong is said before anything is fetched
+    config.signalling(), config.media()
+    prepare_backend(backend)
     if workers != 1:
         from warp_tools.workers import serve_workers as run
     asyncio.run(run(config, typer.echo))

@@ -1,4 +1,4 @@
-"""One process of `warp serve --workers`: an echo server that shares its ports with others.
+"""One process of `warp serve --workers`: a server that shares its ports with others.
 
 Started by `warp_tools.workers` with the number of an inherited descriptor, and of no use by itself.
 """
@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import signal
 import sys
+from typing import TYPE_CHECKING
 
 from instant_connect.io import signalling_app
 from instant_connect.io.forwarding import Forwarding
@@ -17,9 +18,14 @@ from instant_connect.io.server import InstantServer
 from warp.errors import InternalError, InvalidConfig
 from warp_tools.failure import ToolFailure
 from warp_tools.main import FAILED, fail
-from warp_tools.serve import EchoServer, ServeConfig, bearer, open_echo_server
+from warp_tools.serve import EchoServer, ServeConfig, bearer, open_answering
 from warp_tools.web import open_quic_port, run_web
 from warp_tools.workers import config_of
+
+if TYPE_CHECKING:
+    from warp_tools.voice_server import VoiceServer
+
+    Answering = EchoServer | VoiceServer
 
 
 async def work(descriptor: int) -> int:
@@ -27,40 +33,34 @@ async def work(descriptor: int) -> int:
     membership = await Membership.join(descriptor)
     config = config_of(membership.settings)
     try:
-        echoes = await open_echo_server(
-            config.host,
-            config.udp_port,
-            config.media(),
-            instant=True,
-            keyring=membership.keyring,
-            number=membership.number,
-            reuse_port=True,
+        answering = await open_answering(
+            config, membership.keyring, number=membership.number, reuse_port=True
         )
     except ToolFailure as failure:
         membership.fail(str(failure))
         return FAILED
-    echoes.say = membership.say
+    answering.say = membership.say
     asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, membership.drain)
-    await _serve(membership, config, echoes)
+    await _serve(membership, config, answering)
     return 0
 
 
-async def _serve(membership: Membership, config: ServeConfig, echoes: EchoServer) -> None:
-    server = echoes.server
+async def _serve(membership: Membership, config: ServeConfig, answering: Answering) -> None:
+    server = answering.server
     if not isinstance(server, InstantServer):
         raise InternalError("workers share the port of an instant server")
     cluster = membership.cluster(server)
     forwarding = Forwarding(cluster, membership.number)
     app = signalling_app(
         server,
-        accept=echoes.receive_call,
+        accept=answering.receive_call,
         config=config.signalling(),
         authorize=bearer(config.token),
         forward=forwarding.forward,
     )
     loop = asyncio.get_running_loop()
     following = loop.create_task(membership.follow(server, cluster))
-    ending = loop.create_task(_end(membership, echoes))
+    ending = loop.create_task(_end(membership, answering))
     membership.ready()
     serving = loop.create_task(membership.serving.wait())
     await asyncio.wait({serving, following}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,10 +80,10 @@ async def _serve(membership: Membership, config: ServeConfig, echoes: EchoServer
         membership.close()
 
 
-async def _end(membership: Membership, echoes: EchoServer) -> None:
+async def _end(membership: Membership, answering: Answering) -> None:
     """Take leave of all calls as soon as the end is told, whatever HTTP has still to do."""
     await membership.stop.wait()
-    await echoes.close()
+    await answering.close()
 
 
 def main() -> None:

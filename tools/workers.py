@@ -79,7 +79,8 @@ async def _run(
     async def announce() -> None:
         await supervisor.serving.wait()
         url = config.url(listener.getsockname()[1])
-        say(f"echo at {url} (calls on UDP {udp_port}, {config.workers} workers; Ctrl-C ends them)")
+        where = f"calls on UDP {udp_port}, {config.workers} workers"
+        say(f"{config.backend} at {url} ({where}; Ctrl-C ends them)")
 
     tasks = [loop.create_task(changes.follow()), loop.create_task(announce())]
     try:
@@ -126,6 +127,7 @@ def settings_of(config: ServeConfig, udp_port: int) -> dict[str, Any]:
         "origin_trials": config.origin_trials,
         "tls": None if tls is None else [str(tls.certificate), str(tls.key)],
         "http3": config.http3,
+        "backend": config.backend,
     }
 
 

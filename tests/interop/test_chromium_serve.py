@@ -73,6 +73,8 @@ async def warp_serve(*arguments: str) -> AsyncIterator[Served]:
         "-m",
         "warp_tools.main",
         "serve",
+        "--backend",
+        "echo",
         *(arguments if "--port" in arguments else ("--port", "0", *arguments)),
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},

@@ -114,7 +114,7 @@ async def cell(keys: Path, routes: Path) -> AsyncIterator[Cell]:
                 lab.add(f"server{number}", host)
                 made.servers[number] = await lab.start(
                     f"server{number}",
-                    *(*WARP, "serve", "--host", host, "--keys", str(keys)),
+                    *(*WARP, "serve", "--backend", "echo", "--host", host, "--keys", str(keys)),
                     *("--udp-port", str(UDP), "--server-id", str(number)),
                     *("--advertise", RELAY, "--advertise-port", str(UDP)),
                 )

@@ -101,7 +101,7 @@ def is_running(pid: int) -> bool:
 async def served(workers: int, *arguments: str) -> AsyncIterator[Served]:
     """Run the command until it serves; all its processes are gone afterwards."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "warp_tools.main", "serve", "--port", "0"),
+        *(sys.executable, "-m", "warp_tools.main", "serve", "--backend", "echo", "--port", "0"),
         *("--workers", str(workers), *arguments),
         stdout=asyncio.subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},

@@ -18,6 +18,14 @@ from warp_tools.audio import packaged_sound, write_wav
 from warp_tools.keys import change_keyring, new_keyring, rotate
 from warp_tools.main import main
 
+ECHO = ("serve", "--backend", "echo")
+
+
+@pytest.fixture(autouse=True)
+def _needs_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is wrong in another way fetches nothing before it says so."""
+    monkeypatch.setenv("WARP_BACKEND", "echo")
+
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """Run the command line; return the one line that it ends with."""
@@ -138,7 +146,7 @@ def test_ports_that_do_not_exist(capsys: pytest.CaptureFixture[str], port: int) 
 
 @pytest.mark.slow
 def test_an_interrupt_ends_a_server_cleanly() -> None:
-    command = [sys.executable, "-u", "-m", "warp_tools.main", "serve", "--port", "0"]
+    command = [sys.executable, "-u", "-m", "warp_tools.main", *ECHO, "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
         assert server.stdout is not None
         assert server.stderr is not None
@@ -159,7 +167,7 @@ def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
     environment = {**os.environ, "WARP_TOKEN": "a secret"}
     speech = Path(entry.__file__).parent / "data" / "speech.wav"
     with subprocess.Popen(
-        [*run, "serve", "--port", "0"], stdout=subprocess.PIPE, env=environment
+        [*run, *ECHO, "--port", "0"], stdout=subprocess.PIPE, env=environment
     ) as server:
         assert server.stdout is not None
         url = server.stdout.readline().decode().split()[2]
@@ -186,7 +194,7 @@ class Serving:
     """`warp serve` as a process; `lines` are what it says."""
 
     def __init__(self, *options: object) -> None:
-        command = [sys.executable, "-u", "-m", "warp_tools.main", "serve", "--port", "0"]
+        command = [sys.executable, "-u", "-m", "warp_tools.main", *ECHO, "--port", "0"]
         self.process = subprocess.Popen(
             [*command, *map(str, options)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )

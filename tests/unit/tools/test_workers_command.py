@@ -21,6 +21,12 @@ from warp_tools.workers import config_of, settings_of
 HOST = "127.0.0.1"
 
 
+@pytest.fixture(autouse=True)
+def _needs_no_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is wrong in another way fetches nothing before it says so."""
+    monkeypatch.setenv("WARP_BACKEND", "echo")
+
+
 @pytest.fixture
 def taken() -> Iterator[int]:
     """A UDP port that somebody has, who would share it."""

@@ -1,0 +1,68 @@
+"""The voices that `--backend` names, and what each needs before it can speak.
+
+duplex-cpu   the embedded voice, in a process of its own: weights are fetched at first use
+echo         what is said comes back, once it has been decoded; needs nothing
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from warp_tools.failure import ToolFailure
+
+if TYPE_CHECKING:
+    from voice_backend.engine import EngineHost
+    from voice_backend.model import VoiceModel
+
+EMBEDDED: Final = "duplex-cpu"
+ECHO: Final = "echo"
+BACKENDS: Final = (EMBEDDED, ECHO)
+RESERVE_FRAMES: Final = 1
+"""What lies ready of an engine that is a process away: hides a hop that took a period."""
+
+
+def check_backend(name: str) -> str:
+    """Return a backend's name. Raises ToolFailure for one that there is not."""
+    if name not in BACKENDS:
+        raise ToolFailure(f"no such backend: {name}; there are {', '.join(BACKENDS)}")
+    return name
+
+
+def prepare_backend(name: str) -> None:
+    """Fetch what the backend lacks, with a bar of progress. Raises ToolFailure, one line."""
+    if name != EMBEDDED:
+        return
+    try:
+        import onnxruntime  # noqa: F401
+    except ImportError:
+        raise ToolFailure(
+            f"the backend {name} needs onnxruntime: pip install 'warp-rtc[voice]', "
+            f"or use --backend {ECHO}"
+        ) from None
+    from warp_tools.models_cli import fetch_models
+
+    try:
+        fetch_models()
+    except ToolFailure as failure:
+        raise ToolFailure(f"{failure} (--backend {ECHO} needs no models)") from failure
+
+
+def embedded_voice() -> VoiceModel:
+    """Return the embedded voice, not yet loaded."""
+    from voice_backend.io.job_thread import JobThread
+    from voice_backend.models.duplex_cpu import DuplexCpu
+
+    return DuplexCpu(JobThread(), clock=_wall_time)
+
+
+def make_embedded(*, core: int | None = None) -> Callable[[], EngineHost]:
+    """Return what makes hosts of the embedded voice, each a process."""
+    from voice_backend.worker import ProcessHost, WorkerConfig
+
+    return lambda: ProcessHost(embedded_voice, WorkerConfig(core=core))
+
+
+def _wall_time() -> datetime.datetime:
+    return datetime.datetime.now().astimezone()

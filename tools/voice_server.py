@@ -1,0 +1,121 @@
+"""`warp serve` with a voice: every call, whichever way it came, talks with the model.
+
+HTTP  /v1/live/sessions ─▶ LiveHouse ─┐          other routes ─▶ VoiceServer.receive_call ─┐
+UDP   InstantServer ─▶ session ───────┴─▶ Voices.attend, once the peer is authenticated ◀──┘
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.routing import BaseRoute, Mount
+
+from instant_connect.calls import CallInfo
+from instant_connect.config import SignallingConfig
+from instant_connect.io.asgi import Authorize
+from instant_connect.io.server import InstantServer
+from voice_backend.engine import EngineHost
+from voice_backend.io import Voices, VoicesConfig, open_voices
+from voice_backend.io.live import LiveHouse, live_routes
+from warp.errors import WarpError
+from warp.io import Ending, Server, Session
+from warp_tools.audio import packaged_sound
+from warp_tools.backends import RESERVE_FRAMES
+from warp_tools.failure import ToolFailure
+from warp_tools.opus import encoded
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+Say = Callable[[str], object]
+
+
+@functools.cache
+def hello() -> tuple[bytes, ...]:
+    """The first words, as Opus payloads, encoded once a process."""
+    return tuple(encoded(packaged_sound("hello")))
+
+
+def greet(session: Session) -> None:
+    """Say the first words, the same to everybody: they may leave before the caller is known."""
+    for payload in hello():
+        session.audio_out.send(payload, non_personal=True)
+
+
+class VoiceServer:
+    """Holds the voices of all sessions."""
+
+    def __init__(
+        self,
+        server: Server | InstantServer,
+        voices: Voices,
+        *,
+        signalling: SignallingConfig | None = None,
+        authorize: Authorize | None = None,
+    ) -> None:
+        self.server = server
+        self.voices = voices
+        self.udp_port = server.port
+        self.say: Say = lambda _: None
+        self._calls = 0
+        if isinstance(server, InstantServer):
+            server.set_greet(lambda arrival: greet(arrival.session))
+        self.house = LiveHouse(
+            voices,
+            server=server.server if isinstance(server, InstantServer) else server,
+            signalling=signalling,
+            authorize=authorize,
+        )
+
+    def wrap(self, app: ASGIApp) -> Starlette:
+        """Return the routes of live sessions before those of `app`."""
+        routes: list[BaseRoute] = [*live_routes(self.house), Mount("/", app=app)]
+        return Starlette(routes=routes)
+
+    def receive_call(self, session: Session, info: CallInfo) -> Coroutine[None, None, None]:
+        """Let a voice take a call."""
+        self._calls += 1
+        number = self._calls
+        if info.path is None:
+            greet(session)
+            self.say(f"call {number} begins")
+        else:
+            self.say(f"call {number} begins ({info.path.value})")
+
+        def end(ending: Ending) -> None:
+            self.say(f"call {number} has ended: {ending.result() or 'hung up'}")
+
+        session.closed.add_done_callback(end)
+        return self.house.take_call(session, info)
+
+    async def close(self) -> None:
+        """End every call and free the port."""
+        await self.house.close()
+        await self.voices.close()
+        await self.server.close()
+
+
+async def open_voice_server(
+    server: Server | InstantServer,
+    make_host: Callable[[], EngineHost],
+    *,
+    signalling: SignallingConfig | None = None,
+    authorize: Authorize | None = None,
+) -> VoiceServer:
+    """Load the voice for a server that listens already; closes it if that fails.
+
+    Raises ToolFailure, one line.
+    """
+    hello()
+    config = VoicesConfig(reserve_frames=RESERVE_FRAMES)
+    try:
+        voices = await open_voices(make_host, config, add_media_tick=server.add_media_tick)
+    except BaseException as error:
+        await server.close()
+        if isinstance(error, WarpError):
+            raise ToolFailure(f"the voice cannot be loaded: {error}") from error
+        raise
+    return VoiceServer(server, voices, signalling=signalling, authorize=authorize)
