@@ -172,7 +172,7 @@ def best_of(calls: Sequence[Facts]) -> Facts:
 def _instant(facts: Facts | None) -> Instant | None:
     if facts is None:
         return None
-    trips = facts.round_trips(facts.connected_s)
+    trips = least(facts.round_trips(facts.connected_s), facts.connected_trips)
     return Instant(facts.connected, facts.instant == "attached", trips)
 
 
@@ -212,3 +212,8 @@ def _recovery(lossy: Facts | None, whole: Facts) -> Recovery | None:
         return Recovery(lossy.connected, None, None)
     extra_s = lossy.connected_s - whole.connected_s
     return Recovery(True, extra_s, lossy.round_trips(extra_s))
+
+
+def least(clock: float | None, messages: float | None) -> float | None:
+    """Return the smaller count of round trips: a slow machine adds to the clock alone."""
+    return clock if messages is None or clock is None else min(clock, messages)

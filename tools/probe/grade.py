@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from warp_tools.probe.features import NO_COOKIE, Features, Recovery, best_of
+from warp_tools.probe.features import NO_COOKIE, Features, Recovery, best_of, least
 from warp_tools.probe.observe import Facts
 
 LETTERS: Final = ((90, "A"), (75, "B"), (60, "C"), (45, "D"), (30, "E"))
@@ -71,7 +71,7 @@ def trips(count: int) -> str:
 
 def _start(best: Facts, features: Features) -> list[Reason]:
     reasons = []
-    connected = max(whole(best.round_trips(best.connected_s)), 1)
+    connected = max(whole(least(best.round_trips(best.connected_s), best.connected_trips)), 1)
     if connected > 1:
         more = connected - 1
         reasons.append(
@@ -82,7 +82,7 @@ def _start(best: Facts, features: Features) -> list[Reason]:
             )
         )
     if best.channel_s is not None and best.connected_s is not None:
-        later = whole(best.round_trips(best.channel_s - best.connected_s))
+        later = whole(least(best.round_trips(best.channel_s - best.connected_s), _after(best)))
         if later:
             reasons.append(
                 Reason(
@@ -101,6 +101,13 @@ def _start(best: Facts, features: Features) -> list[Reason]:
             )
         )
     return reasons
+
+
+def _after(best: Facts) -> float | None:
+    """Return the round trips by messages between DTLS and the channel."""
+    if best.channel_trips is None or best.connected_trips is None:
+        return None
+    return max(0.0, best.channel_trips - best.connected_trips)
 
 
 def _cryptography(features: Features) -> list[Reason]:

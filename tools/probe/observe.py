@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from warp.dtls import DtlsVersion
+from warp.dtls import DtlsRole, DtlsVersion
 from warp.dtls.faults import HandshakeFault
 from warp.dtls.hello import decode_server_hello
 from warp.dtls.messages import HandshakeType
@@ -21,6 +21,8 @@ from warp.errors import Discard
 from warp.peer import Kind, classify
 from warp.sctp.chunks import ChunkType, split_chunks
 from warp.stun import Attribute, Message, MessageClass, parse_message
+from warp_tools.capture.facts import measure
+from warp_tools.capture.finder import Finder
 from warp_tools.capture.reader import Datagram
 from warp_tools.decrypt.plain import Plain, Said
 from warp_tools.decrypt.sessions import Sessions
@@ -43,6 +45,10 @@ class Facts:
     error: str = ""
     rtt_s: float | None = None
     connected_s: float | None = None
+    connected_trips: float | None = None
+    """Round trips until then by messages: those that wait for another one's arrival."""
+    channel_trips: float | None = None
+    """The same until the association was there."""
     finished_s: float | None = None
     """When our Finished left."""
     channel_s: float | None = None
@@ -108,6 +114,10 @@ class Facts:
             "signalling_ms": _ms(self.signalling_s),
             "ms": {name: _ms(at) for name, at in moments.items()},
             "round_trips": {name: self.round_trips(at) for name, at in moments.items()},
+            "round_trips_by_messages": {
+                "connected": self.connected_trips,
+                "channel_open": self.channel_trips,
+            },
             "dtls_version": _version(self.version),
             "group": self.group,
             "datagrams_sent": self.datagrams_sent,
@@ -143,10 +153,29 @@ def observe(done: Attempt) -> Facts:
     arrived = [note for note in notes if not note.lost]
     _read_checks(facts, arrived, done)
     _read_protected(facts, arrived, done, start)
+    _count(facts, arrived, done)
     if facts.media_s is not None and facts.finished_s is not None and facts.rtt_s:
         # what a server says because of our Finished takes a round trip
         facts.early_media = facts.media_s < facts.finished_s + _NEARLY * facts.rtt_s
     return facts
+
+
+def _count(facts: Facts, notes: list[Note], done: Attempt) -> None:
+    """Count round trips as in a capture at our end: a machine that is slow adds none."""
+    if done.connected_at is None:
+        return
+    finder = Finder(fold=False)
+    for number, note in enumerate(notes, 1):
+        finder.receive(_datagram(note, number))
+    finder.finish()
+    if not finder.sessions:
+        return
+    session = max(finder.sessions, key=lambda one: one.datagrams)
+    trips = measure(session).trips
+    ours = next((e.side for e in session.events if notes[e.number - 1].sent), 0)
+    client = done.stats.get("dtls_role") == DtlsRole.CLIENT.value
+    facts.connected_trips = trips.client if client else trips.server
+    facts.channel_trips = facts.connected_trips if facts.snap else trips.sctp[ours]
 
 
 # -- checks -------------------------------------------------------------------------------------

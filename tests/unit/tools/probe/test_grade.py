@@ -210,3 +210,14 @@ def test_simulated_servers_end_to_end() -> None:
     ]
     verdict = grade(calls, features(calls, server))
     assert verdict == Grade("A", 100, ())
+
+
+def test_a_slow_machine_adds_no_round_trips() -> None:
+    """The clock says 1.6, the messages say one."""
+    slow = facts(connected_s=0.16, channel_s=0.23, connected_trips=1.0, channel_trips=1.0)
+    verdict = grade([slow], features_of([slow], None))
+    ids = {reason.id for reason in verdict.reasons}
+    assert not ids & {"round_trips", "channel_round_trips"}
+    plain = facts(connected_s=0.26, channel_s=0.5, connected_trips=2.0, channel_trips=4.0)
+    verdict = grade([plain], features_of([plain], None))
+    assert {"round_trips", "channel_round_trips"} <= {reason.id for reason in verdict.reasons}
