@@ -14,16 +14,22 @@ from voice_backend.audio.opus import (
     OpusError,
     OpusMissing,
 )
-from voice_backend.audio.receive import AudioReceiver, HeardFrame
+from voice_backend.audio.receive import AudioReceiver, HeardCounts, HeardFrame
+from voice_backend.audio.resample import Resampler, resampled
 from voice_backend.audio.send import AudioSender
+from voice_backend.audio.wsola import Stretcher
 
 __all__ = [
     "AudioReceiver",
     "AudioSender",
     "EncoderConfig",
+    "HeardCounts",
     "HeardFrame",
     "OpusDecoder",
     "OpusEncoder",
     "OpusError",
     "OpusMissing",
+    "Resampler",
+    "Stretcher",
+    "resampled",
 ]

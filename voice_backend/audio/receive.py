@@ -8,9 +8,9 @@ One per session, in the media loop. It never blocks, never raises for what a pee
 more than the jitter buffer's ceiling (0.3 s) and one packet's samples.
 
 Over a session of `warp.io`: let it hand frames out as they come (`audio_in_order=False`), and give
-each to `receive_frame`, all that have come before each `frame`. Then there is one delay, this one.
-A session that puts frames in order works as well, but has already held what is behind a gap for
-`reorder_wait_s` (40 ms): each loss then costs concealment, and the delay grows by it.
+all that have come to `receive_frame` before each `frame`. Then there is one delay, this one. A
+session that puts frames in order works as well, but holds what is behind a gap for up to 40 ms
+(`reorder_wait_s`): this delay grows by as much, or each loss costs concealment.
 """
 
 from __future__ import annotations

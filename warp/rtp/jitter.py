@@ -112,6 +112,7 @@ class JitterBuffer:
         "_packets",
         "_quiet",
         "_stalled",
+        "_taken_at",
         "config",
         "counts",
         "position",
@@ -135,6 +136,7 @@ class JitterBuffer:
         """Ticks that a packet of the source lasts, when it carries redundancy."""
         self._loss = 0.0
         self._pace = 0
+        self._taken_at = float("-inf")
 
     def __len__(self) -> int:
         return len(self._packets)
@@ -142,7 +144,11 @@ class JitterBuffer:
     # -- in ------------------------------------------------------------------------------------
 
     def insert(self, payload: bytes, sequence: int, timestamp: int, now: float) -> Placing:
-        """Take in one packet that came at `now`; numbers of the wire, or extended."""
+        """Take in one packet that came at `now`; numbers of the wire, or extended.
+
+        What came before steps were taken last, and is given only now, counts as come then.
+        """
+        now = max(now, self._taken_at)
         counts = self.counts
         counts.received += 1
         ticks = packet_samples(payload)
@@ -238,6 +244,7 @@ class JitterBuffer:
 
         Once a frame, before its steps are taken. Media beyond the ceiling is left out here.
         """
+        self._taken_at = now
         if self.position is None:
             return 0
         over = self.delay(now, held) - _ticks(self.config.ceiling_s)
@@ -276,6 +283,7 @@ class JitterBuffer:
 
         `want` is rounded up to 2.5 ms. Call it until the player has a frame.
         """
+        self._taken_at = now
         want = -(-max(want, 1) // UNIT) * UNIT
         packets = self._packets
         if self.position is None:

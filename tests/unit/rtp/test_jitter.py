@@ -301,6 +301,21 @@ def test_what_is_late_is_counted_and_raises_the_delay() -> None:
     assert player.buffer.target_s > before + 0.02
 
 
+def test_what_was_held_up_on_its_way_here_is_waited_for() -> None:
+    """Packets that somebody collects only now and then: the path is calm, the delay is not."""
+    player = Player()
+    now = 0.0
+    for i in range(600):
+        if i % 3 == 2:
+            for n in range(i - 2, i + 1):
+                player.buffer.insert(packet(n), n, 960 * n, 0.02 * n)
+        now = 0.02 * i + 0.001
+        player.play(now)
+    assert 0.035 < player.buffer.target_s < 0.085
+    assert player.buffer.counts.stalls < 25
+    assert all(frame == {Action.PLAY} for frame in player.frames[-200:])
+
+
 def test_what_is_no_packet_is_refused() -> None:
     b = JitterBuffer()
     for payload in (b"", bytes((3,)), bytes((3, 0)), bytes((3, 63))):
