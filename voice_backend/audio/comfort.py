@@ -1,6 +1,6 @@
 """The noise behind the voice, for times when nothing comes: silence would sound like a broken line.
 
-    every frame heard ──▶ hear ──▶ floor of its level          fade: sound ──▶ into the noise
+    some frames heard ──▶ hear ──▶ floor of its level          fade: sound ──▶ into the noise
     nothing to play   ◀── noise ◀── a table of noise, as loud    join: noise ──▶ into the sound
 
 Used by `render` once concealment has faded (RFC 6716 section 4.4 leaves it to the player).
@@ -18,8 +18,9 @@ from voice_backend.frames import Frame
 
 LOUDEST: Final = 300.0
 """-41 dBFS: what is louder is no background."""
-_RISE = 1.02
-_STEP = 0.1
+_RISE = 1.08
+_STEP = 0.4
+"""How the level rises each time: 2.6 times in a second, and a little."""
 _SEED = 20
 
 
@@ -43,7 +44,7 @@ class Comfort:
         """RMS of the background, in steps of int16."""
 
     def hear(self, pcm: Frame) -> None:
-        """Follow the level: down at once, up slowly, since voices come and go."""
+        """Follow the level, each 80 ms: down at once, up slowly, since voices come and go."""
         sound = pcm.astype(np.float32)
         power = float(np.dot(sound, sound)) / max(len(sound), 1)
         self.level = min(power**0.5, self.level * _RISE + _STEP, LOUDEST)

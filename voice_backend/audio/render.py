@@ -21,12 +21,13 @@ DECODER_PAUSE_MS: Final = 1000
 """How long the decoder makes the noise of a pause (RFC 6716 section 2.1.9): libopus's encoder
 refreshes it every 400 ms."""
 _JOIN_US = 5_000
+_HEAR_MS = 80
 
 
 class Renderer:
     """One decoder, and what stands in where it has nothing."""
 
-    __slots__ = ("_decoder", "_made_up", "_ratio", "_unit", "comfort", "refused")
+    __slots__ = ("_decoder", "_made_up", "_ratio", "_unheard", "_unit", "comfort", "refused")
 
     def __init__(self, rate: int) -> None:
         """`rate` is one of Opus's; raises InvalidConfig, OpusMissing."""
@@ -35,6 +36,8 @@ class Renderer:
         self._unit = rate // 400
         self._made_up = 1 << 30
         """Samples made up since the last packet that was decoded."""
+        self._unheard = 0
+        """Samples since the background was looked at."""
         self.comfort = Comfort(rate)
         self.refused = 0
         """Payloads that are not Opus."""
@@ -68,7 +71,10 @@ class Renderer:
         if self._made_up > CONCEALED_MS * rate // 1000:
             pcm = self.comfort.join(pcm, _JOIN_US * rate // 1_000_000)
         self._made_up = 0
-        self.comfort.hear(pcm)
+        self._unheard += len(pcm)
+        if self._unheard >= _HEAR_MS * rate // 1000:
+            self._unheard = 0
+            self.comfort.hear(pcm)
         return pcm
 
     def _make_up(self, samples: int, *, pause: bool) -> Frame:
