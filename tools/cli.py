@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from warp_tools.backends import EMBEDDED, check_backend, prepare_backend
 from warp_tools.failure import ToolFailure
 from warp_tools.keys_cli import app as keys_app
 from warp_tools.models_cli import app as models_app
@@ -71,19 +72,38 @@ def demo(
     rtt: Annotated[float, typer.Option(help="Round-trip time of the path, in ms.")] = 100.0,
     speech: Annotated[Path | None, typer.Option(help="WAV to speak; else a packaged one.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write what came back here.")] = None,
+    question: Annotated[
+        Path | None, typer.Option(help="WAV to ask the voice; else a packaged one.")
+    ] = None,
+    conversation: Annotated[
+        Path | None, typer.Option(help="Write both sides of the conversation here (stereo).")
+    ] = None,
+    backend: Annotated[
+        str, typer.Option(envvar="WARP_BACKEND", help="duplex-cpu; echo: without the conversation.")
+    ] = EMBEDDED,
     as_json: Json = False,
     ladders: Annotated[bool, typer.Option(help="Draw the datagrams of each start.")] = True,
 ) -> None:
-    """Call from one process to another over a delayed path, and count the round trips."""
+    """Call from one process to another over a delayed path, count the round trips, and talk."""
     from warp_tools.demo import DemoConfig
     from warp_tools.demo import demo as run
     from warp_tools.ledger_view import show
 
     if not 1 <= rtt <= 2000:
         raise ToolFailure(f"--rtt must be between 1 and 2000 ms, not {rtt:g}")
-    if out is None and not as_json:
-        out = Path("reply.wav")
-    config = DemoConfig(rtt_ms=rtt, speech=speech, out=out)
+    talks = check_backend(backend) == EMBEDDED
+    if not as_json:
+        out = out or Path("reply.wav")
+        conversation = conversation or Path("conversation.wav")
+    config = DemoConfig(
+        rtt_ms=rtt,
+        speech=speech,
+        out=out,
+        question=question,
+        conversation=conversation if talks else None,
+        talk=talks,
+    )
+    prepare_backend(backend)
     with Console(stderr=True).status("starting") as status:
         ledger = asyncio.run(run(config, status.update))
     if as_json:
@@ -91,6 +111,9 @@ def demo(
     else:
         show(ledger, Console(), ladders=ladders)
         typer.echo(f"what came back: {out}")
+        if talks:
+            typer.echo(f"the conversation, you left and the voice right: {conversation}")
+            typer.echo("to talk yourself: warp serve, and open the page that it names")
     raise typer.Exit(1 if ledger.misses() else 0)
 
 

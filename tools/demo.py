@@ -15,6 +15,7 @@ from pathlib import Path
 from warp_tools.audio import likeness, packaged_sound, read_wav
 from warp_tools.delay import DelayPath, PathConfig, lead_through
 from warp_tools.demo_instant import NAME, start_instant
+from warp_tools.demo_talk import talk
 from warp_tools.failure import ToolFailure
 from warp_tools.ledger import Ledger, Row, Start, enter, first_check
 from warp_tools.lines import Line, Worker
@@ -57,14 +58,23 @@ class DemoConfig:
     """The user's recording; else the one that the package carries."""
     out: Path | None = None
     """Where to write what came back."""
+    question: Path | None = None
+    """What the user asks the voice; else the question that the package carries."""
+    conversation: Path | None = None
+    """Where to write both sides of the conversation, as stereo."""
+    talk: bool = True
+    """Whether to talk with the embedded voice at the end."""
 
 
 async def demo(config: DemoConfig, progress: Progress) -> Ledger:
     """Run every start and the call; returns the ledger. Raises ToolFailure, one line."""
     speech = read_wav(config.speech) if config.speech else packaged_sound("speech")
-    if config.out is not None and (not config.out.parent.is_dir() or config.out.is_dir()):
-        raise ToolFailure(f"cannot write {config.out}: it is no file in a directory that exists")
-    ledger = Ledger(rtt_ms=config.rtt_ms)
+    if config.question is not None:
+        read_wav(config.question)
+    for out in (config.out, config.conversation):
+        if out is not None and (not out.parent.is_dir() or out.is_dir()):
+            raise ToolFailure(f"cannot write {out}: it is no file in a directory that exists")
+    ledger = Ledger(rtt_ms=config.rtt_ms, talks=config.talk)
     server = await Worker.start(_PEER, "server")
     client = await Worker.start(_PEER, "client", str(config.speech or ""))
     try:
@@ -92,6 +102,11 @@ async def demo(config: DemoConfig, progress: Progress) -> Ledger:
     finally:
         for worker in (client, server):
             await worker.stop()
+    if config.talk:
+        progress("talking")
+        ledger.conversation = await talk(
+            asdict(VARIANTS[NAME]), config.rtt_ms / 1000, config.question, config.conversation
+        )
     return ledger
 
 

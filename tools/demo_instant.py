@@ -16,6 +16,7 @@ from warp_tools.ledger import Had, Row, Start, enter
 from warp_tools.lines import Line, Worker
 
 NAME = "instant"
+_LOAD_S = 120.0
 HAD = {
     "session": "a session, out of one datagram: ticket, certificate, ClientHello (T1)",
     "attached": "the client's offer, which came by signalling and joins that session",
@@ -26,13 +27,7 @@ HAD = {
 async def start_instant(order: Line, rtt_s: float, client: Worker, server: Worker) -> Row:
     """Make one call by a ticket over a path of this delay."""
     with DelayPath(config=PathConfig(delay_s=rtt_s / 2)) as path:
-        server.send(order="bundle", role="server", **order)
-        bundle = json.loads((await server.expect("bundle"))["text"])
-        path.lead_to(address_of(bundle["candidates"]))
-        bundle["candidates"] = ["udp {} {}".format(*path.server_side)]
-        client.send(order="call", role="client", bundle=json.dumps(bundle), **order)
-        began = (await client.expect("intent"))["at"]
-        times = await _signal(path, rtt_s, client, server)
+        began, times = await begin_instant(order, path, rtt_s, client, server)
         times |= await _marks(client, 2) | await _marks(server, 3)
         client.send(order="hang_up")
         await client.expect("hung_up")
@@ -41,6 +36,20 @@ async def start_instant(order: Line, rtt_s: float, client: Worker, server: Worke
     had = [Had((times[name] - began) * 1000, what) for name, what in HAD.items() if name in times]
     start = Start(name=NAME, first_check=began, times=times, ladder=path.ladder)
     return enter(start, rtt_s or 1.0, had=tuple(sorted(had)))
+
+
+async def begin_instant(
+    order: Line, path: DelayPath, rtt_s: float, client: Worker, server: Worker
+) -> tuple[float, dict[str, float]]:
+    """Begin a call; returns the moment of the intent, and when the server had the offer."""
+    server.send(order="bundle", role="server", **order)
+    # whoever answers may have a voice to load
+    bundle = json.loads((await server.expect("bundle", timeout_s=_LOAD_S))["text"])
+    path.lead_to(address_of(bundle["candidates"]))
+    bundle["candidates"] = ["udp {} {}".format(*path.server_side)]
+    client.send(order="call", role="client", bundle=json.dumps(bundle), **order)
+    began = (await client.expect("intent"))["at"]
+    return began, await _signal(path, rtt_s, client, server)
 
 
 async def _signal(

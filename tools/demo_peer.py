@@ -91,6 +91,16 @@ async def channel_opened(session: Session, order: Line) -> None:
             return
 
 
+async def attach(lines: Lines, server: InstantServer, order: Line) -> None:
+    """Answer the offer of a call that begins by itself, once it would have arrived."""
+    await asyncio.sleep(order["at"] - time.monotonic())
+    headers = order["headers"]
+    ufrag, proof = headers["Instant-Ufrag"], headers["Instant-Proof"]
+    answer = server.answer(order["offer"], ufrag=ufrag, proof=proof)
+    status, at = answer.status.value, time.monotonic()
+    lines.write(event="attached", sdp=answer.sdp, status=status, at=at)
+
+
 class Peer:
     """What both processes have in common: tasks whose failure the parent hears of."""
 
@@ -126,7 +136,7 @@ class ServerPeer(Peer):
         if order["order"] == "bundle":
             await self._open(order)
         elif order["order"] == "attach" and self._instant is not None:
-            self.start(self._attach(self._instant, order))
+            self.start(attach(self.lines, self._instant, order))
         elif order["order"] == "answer":
             config = ServerConfig(warp=options(order), early_data=order["version"] == "DTLS13")
             server = await open_echo_server("127.0.0.1", 0, config)
@@ -139,15 +149,6 @@ class ServerPeer(Peer):
             while self._servers:
                 await self._servers.pop().close()
             self.lines.write(event="hung_up")
-
-    async def _attach(self, server: InstantServer, order: Line) -> None:
-        """Answer the offer of a call that begins by itself, once it would have arrived."""
-        await asyncio.sleep(order["at"] - time.monotonic())
-        headers = order["headers"]
-        ufrag, proof = headers["Instant-Ufrag"], headers["Instant-Proof"]
-        answer = server.answer(order["offer"], ufrag=ufrag, proof=proof)
-        status, at = answer.status.value, time.monotonic()
-        self.lines.write(event="attached", sdp=answer.sdp, status=status, at=at)
 
     async def _open(self, order: Line) -> None:
         """Open a server that holds nothing for anybody, and give out a bundle of it."""
@@ -221,6 +222,12 @@ class ClientPeer(Peer):
         await watch(self.lines, session, order)
 
     async def _call_by_ticket(self, order: Line) -> None:
+        session = await self._connect_by_ticket(order)
+        for payload in self._silence:
+            session.audio_out.send(payload)
+        await watch(self.lines, session, order)
+
+    async def _connect_by_ticket(self, order: Line) -> Session:
         """Call with what a bundle says; the offer goes to the parent beside that."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Line] = loop.create_future()
@@ -238,9 +245,7 @@ class ClientPeer(Peer):
         client.wallet.put(parse_bundle(order["bundle"]), loop.time())
         self.lines.write(event="intent", at=time.monotonic())
         session = self._session = await client.connect(_TIMEOUT_S)
-        for payload in self._silence:
-            session.audio_out.send(payload)
-        await watch(self.lines, session, order)
+        return session
 
     async def _speak(self, session: Session, out: Path) -> None:
         recording = await hold_call(session, self._speech)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from warp_tools.conversation import Conversation
 from warp_tools.delay import Rung
 
 MILESTONES = (
@@ -147,6 +148,9 @@ class Ledger:
     rows: list[Row] = field(default_factory=list)
     correlation: float | None = None
     audio_notes: dict[str, Any] = field(default_factory=dict)
+    talks: bool = False
+    """Whether there is a conversation at the end."""
+    conversation: Conversation | None = None
 
     def misses(self) -> list[str]:
         """Return what falls short, one sentence each; empty when all targets are met."""
@@ -166,6 +170,8 @@ class Ledger:
                 f"audio: what came back is not the speech sent "
                 f"(correlation {self.correlation:.2f}, target {CORRELATION_TARGET:g})"
             )
+        if self.talks:
+            found += unanswered(self.conversation)
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -178,9 +184,22 @@ class Ledger:
                 "correlation": None if self.correlation is None else round(self.correlation, 3),
                 **self.audio_notes,
             },
+            **({"talk": self.conversation.to_json()} if self.conversation else {}),
             "targets_met": not misses,
             "misses": misses,
         }
+
+
+def unanswered(conversation: Conversation | None) -> list[str]:
+    """Return what is missing of a question that was heard, answered, and written down."""
+    if conversation is None or conversation.reply_ms is None:
+        return ["talk: no spoken answer came"]
+    found = []
+    if not conversation.question:
+        found.append("talk: the question was not understood")
+    if not conversation.answer:
+        found.append("talk: the answer was not written down")
+    return found
 
 
 def carried_in_one(row: Row) -> list[str]:

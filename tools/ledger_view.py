@@ -153,11 +153,30 @@ def _mark(row: Row, at: float, name: str) -> Text:
     )
 
 
+def conversation(ledger: Ledger) -> list[Text]:
+    """What was said at the end, and how soon it was answered."""
+    found = ledger.conversation
+    if found is None:
+        return []
+    lines = [
+        Text(f"{one.start_ms / 1000:6.2f} s  ", style="dim")
+        .append(f"{'you' if one.speaker == 'user' else 'voice':5}  ", style="bold")
+        .append(one.text)
+        for one in found.transcript
+    ]
+    if found.reply_ms is not None:
+        lines.append(
+            Text(f"first audible sample of the answer {found.reply_ms:.0f} ms after the question")
+        )
+    return lines
+
+
 def verdict(ledger: Ledger) -> list[Text]:
     """Say whether the speech came back and whether the targets are met."""
     lines = []
     if ledger.correlation is not None:
         lines.append(Text(f"speech came back with correlation {ledger.correlation:.3f}"))
+    lines += conversation(ledger)
     misses = ledger.misses()
     if not misses:
         lines.append(Text("all targets met", style="bold green"))

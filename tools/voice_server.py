@@ -20,7 +20,7 @@ from instant_connect.io.server import InstantServer
 from voice_backend.engine import EngineHost
 from voice_backend.io import Voices, VoicesConfig, open_voices
 from voice_backend.io.live import LiveHouse, live_routes
-from warp.errors import WarpError
+from warp.errors import InternalError, WarpError
 from warp.io import Ending, Server, Session
 from warp_tools.audio import packaged_sound
 from warp_tools.backends import RESERVE_FRAMES
@@ -69,6 +69,13 @@ class VoiceServer:
             signalling=signalling,
             authorize=authorize,
         )
+
+    @property
+    def instant(self) -> InstantServer:
+        """The server, as one whose sessions begin with their first datagram."""
+        if not isinstance(self.server, InstantServer):
+            raise InternalError("this server takes calls by signalling alone")
+        return self.server
 
     def wrap(self, app: ASGIApp) -> Starlette:
         """Return the routes of live sessions before those of `app`."""

@@ -37,7 +37,9 @@ def test_the_demo_runs_and_knows_its_speech(tmp_path: Path) -> None:
     """A short call over a short path; how long the parts take is judged in the simulation."""
     write_wav(tmp_path / "speech.wav", packaged_sound("speech")[:96_000])
     said: list[str] = []
-    config = DemoConfig(rtt_ms=40, speech=tmp_path / "speech.wav", out=tmp_path / "reply.wav")
+    config = DemoConfig(
+        rtt_ms=40, speech=tmp_path / "speech.wav", out=tmp_path / "reply.wav", talk=False
+    )
     ledger = asyncio.run(demo(config, said.append))
     assert [row.name for row in ledger.rows] == list(VARIANTS)
     assert ledger.correlation is not None
