@@ -10,7 +10,9 @@ time of the slot. Pure but for the jobs, which somebody else runs.
 
 from __future__ import annotations
 
+import copy
 from collections import deque
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from voice_backend.frames import Frame
 from voice_backend.model import Delegate, Inject, InText, ModelEvent, SessionConfig
+from voice_backend.models.heard import Memory
 from voice_backend.models.jobs import JobClass
 from voice_backend.models.listener import Asked, Listener, Question
 from voice_backend.models.mouth import Utterance
@@ -43,6 +46,24 @@ MOST_TOLD: Final = 16
 """Texts from outside that wait to be said."""
 SUSPECT: Final = 0.3
 """From this likelihood on it is asked whether the sound is our own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """A conversation without its sound: a few hundred bytes."""
+
+    memory: Memory
+    known: tuple[str, ...]
+    texts: list[str]
+    turn: int
+    told: list[str]
+    delegations: int
+    left: list[str]
+    """Clauses that are still to be said, the one that is being said as a whole."""
+    offset: int
+    """Samples of the first of them that have been said."""
+    said: int | None
+    """Samples of the reply that have been said; None: nothing of it."""
 
 
 class Senses(Protocol):
@@ -83,6 +104,8 @@ class Conversation:
         self._owing = False  # a turn is over, and what was said in it is being found out
         self.talker = talker
         self.speaker = Speaker(senses.make)
+        if config.instructions:
+            talker.know(config.instructions)
         if config.greeting:
             self._told.append(config.greeting)
 
@@ -95,7 +118,7 @@ class Conversation:
         and likelihood of speech.
         """
         self._now_ms = at_ms
-        self._listener.receive_frame(sound)
+        self._listener.receive_frame(at_ms, sound)
         self._echo.receive_heard(sound)
         for start_ms, length_ms, value in likely:
             # our own voice, come back, is nobody's speech
@@ -159,6 +182,30 @@ class Conversation:
         self.speaker.drop(self._now_ms)
         self._floor.receive_cancelled()
         self._settle_events()
+
+    def state(self) -> State:
+        """Return what another slot needs to go on: what is known, and what is being said."""
+        return State(
+            memory=copy.deepcopy(self.talker.memory),
+            known=self.talker.known,
+            texts=list(self._listener.texts),
+            turn=self._listener.turn,
+            told=list(self._told),
+            delegations=self._delegations,
+            left=self.speaker.left,
+            offset=self.speaker.offset,
+            said=self.speaker.said,
+        )
+
+    def go_on(self, state: State) -> None:
+        """Go on from another slot's state."""
+        self.talker.memory = copy.deepcopy(state.memory)
+        for text in state.known:
+            self.talker.know(text)
+        self._listener.texts, self._listener.turn = list(state.texts), state.turn
+        self._told = deque(state.told, maxlen=MOST_TOLD)
+        self._delegations = state.delegations
+        self.speaker.go_on(state.left, state.offset, state.said)
 
     # -- the floor's events -----------------------------------------------------------------------
 

@@ -28,10 +28,13 @@ from voice_backend.model import (
     Progress,
     SessionConfig,
     Slot,
+    Snapshot,
+    SnapshotKind,
+    SnapshotRefused,
     StepIn,
     StepOut,
 )
-from voice_backend.models.conversation import FRAME_MS, Conversation
+from voice_backend.models.conversation import FRAME_MS, Conversation, State
 from voice_backend.models.ears import Ears
 from voice_backend.models.jobs import Job, JobClass, Runner, Work
 from voice_backend.models.listener import Asked
@@ -60,6 +63,7 @@ CAPABILITIES: Final = frozenset(
         "native_duplex",
         "output_transcript",
         "prefill_text",
+        "snapshot_semantic",
     }
 )
 Clock = Callable[[], datetime]
@@ -203,6 +207,24 @@ class DuplexCpu(PlainVoice):
                 return
             seat.conversation.talker.recall(message)
             yield Progress(done=done, total=len(context.messages))
+
+    def snapshot(self, slot: Slot, *, kind: SnapshotKind = "exact") -> Snapshot:
+        """Return what is known and what is being said. Raises SnapshotRefused for "exact"."""
+        seat = self._slots.find(slot)
+        if seat is None or kind != "semantic":
+            raise SnapshotRefused(f"{self.info.name} gives semantic snapshots of taken slots")
+        state = seat.conversation.state()
+        return Snapshot(model=self.info.name, kind="semantic", seq=seat.next_seq, state=state)
+
+    def restore(self, slot: Slot, snapshot: Snapshot) -> None:
+        """Go on in a slot that was just opened, in the middle of a word if need be."""
+        seat = self._slots.find(slot)
+        if seat is None or not isinstance(snapshot.state, State):
+            raise SnapshotRefused("the slot is free, or the snapshot is of another model")
+        if seat.next_seq:
+            raise SnapshotRefused("the slot has a past of its own: open another")
+        seat.next_seq = snapshot.seq
+        seat.conversation.go_on(snapshot.state)
 
     def stop(self) -> None:
         """Do no more jobs: the engine ends."""

@@ -58,25 +58,31 @@ class Asked:
 class Listener:
     """Keeps the sound and knows how far it is final. Time is media time of the slot."""
 
-    __slots__ = ("_guessed_ms", "_sound", "final_ms", "texts", "turn")
+    __slots__ = ("_guessed_ms", "_now_ms", "_sound", "final_ms", "texts", "turn")
 
     def __init__(self) -> None:
         self._sound = Recent(KEPT)
         self._guessed_ms = 0
+        self._now_ms = 0
         self.final_ms = 0
         """Up to here words are final, or were none."""
         self.texts: list[str] = []
         """Of the turn under way, what is final."""
         self.turn = 0
 
-    def receive_frame(self, sound: NDArray[np.float32]) -> None:
-        """Take a frame, 16 kHz, -1 to 1."""
+    def receive_frame(self, at_ms: int, sound: NDArray[np.float32]) -> None:
+        """Take a frame, 16 kHz, -1 to 1; `at_ms` is where it begins."""
         self._sound.append(sound)
+        self._now_ms = at_ms + len(sound) * 1000 // RATE
 
     def sound_of(self, start_ms: int, end_ms: int) -> NDArray[np.float32]:
         """Return what was heard in a span, a little before and after it included."""
         begin = max(self.final_ms, start_ms - LEAD_MS)
-        return self._sound.between(begin * RATE // 1000, (end_ms + TAIL_MS) * RATE // 1000)
+        return self._sound.between(self._sample(begin), self._sample(end_ms + TAIL_MS))
+
+    def _sample(self, at_ms: int) -> int:
+        # counted from the end: time may have begun elsewhere, or frames may have been lost
+        return self._sound.end - (self._now_ms - at_ms) * RATE // 1000
 
     def guess(self, start_ms: int, end_ms: int) -> Asked | None:
         """Return the question for a guess at speech under way, None if it is too soon for one."""

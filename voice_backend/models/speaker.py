@@ -10,7 +10,7 @@ Words are told as they begin to sound, so a word that was never begun was never 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -46,7 +46,7 @@ class Speaker:
 
     __slots__ = (
         "_at", "_clauses", "_events", "_fading", "_generation", "_make", "_making", "_ready",
-        "_said", "_word", "held",
+        "_said", "_skip", "_word", "held",
     )  # fmt: skip
 
     def __init__(self, make: Callable[[Wanted], None]) -> None:
@@ -57,6 +57,7 @@ class Speaker:
         self._generation = 0
         self._at = 0
         self._word = 0
+        self._skip = 0
         self._said: int | None = None
         self._events: list[ModelEvent] = []
         self._fading = False
@@ -69,16 +70,16 @@ class Speaker:
         return bool(self._clauses or self._ready or self._making)
 
     @property
-    def begun(self) -> bool:
-        """Whether something of it has sounded."""
-        return self._said is not None
-
-    @property
     def left(self) -> list[str]:
         """What is still to be said, the clause that is being said as a whole."""
         made = [utterance.text for utterance in self._ready]
         making = [self._making.text] if self._making is not None else []
         return [*made, *making, *self._clauses]
+
+    @property
+    def said(self) -> int | None:
+        """Samples of the reply that have sounded; None: nothing of it."""
+        return self._said
 
     @property
     def offset(self) -> int:
@@ -98,11 +99,17 @@ class Speaker:
         self._making = None
         if utterance is not None and len(utterance.pcm):
             self._ready.append(utterance)
+            skip, self._skip = min(self._skip, len(utterance.pcm) - 1), 0
+            if skip:
+                self._at = skip
+                self._word = sum(w.start_ms * RATE < skip * 1000 for w in utterance.words)
         self._ask()
 
-    def skip(self, samples: int) -> None:
-        """Begin the next clause that far in: it was said that far elsewhere."""
-        self._at = samples
+    def go_on(self, left: Sequence[str], offset: int, said: int | None) -> None:
+        """Say what is left of a reply that was begun elsewhere, from its `offset` on."""
+        self._clauses.extend(left)
+        self._skip, self._said = offset, said
+        self._ask()
 
     def drop(self, at_ms: int) -> None:
         """Forget all that is not said."""
@@ -110,7 +117,7 @@ class Speaker:
         self._clauses.clear()
         self._ready.clear()
         self._making = None
-        self._at = self._word = 0
+        self._at = self._word = self._skip = 0
         self.held = self._fading = False
         if self._said is not None:
             self._events += [

@@ -44,6 +44,11 @@ class Talker:
         self.memory = Memory()
         self._known: deque[str] = deque(maxlen=MOST_KNOWN)
 
+    @property
+    def known(self) -> tuple[str, ...]:
+        """What it keeps in mind."""
+        return tuple(self._known)
+
     def know(self, text: str) -> None:
         """Keep in mind what the application says; rules cannot use it, a larger brain can."""
         self._known.append(text[:MOST_TEXT])

@@ -17,6 +17,7 @@ from voice_backend.model import (
     OutText,
     SessionConfig,
     Slot,
+    SnapshotRefused,
     SpeakingOff,
     SpeakingOn,
     StepIn,
@@ -266,3 +267,46 @@ def test_the_past_is_taken_in() -> None:
     call.speak("what is my name")
     call.wait_for(SpeakingOff)
     assert call.text() == "You are Ada."
+
+
+def test_another_slot_goes_on_in_the_middle_of_a_word() -> None:
+    call = Call()
+    call.speak("my name is Ada")
+    call.wait_for(SpeakingOff)
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    call.wait(450)
+    snapshot = call.model.snapshot(call.slot, kind="semantic")
+    assert snapshot.seq == call.seq
+
+    went_on = call.seq
+    call.wait(5000)
+    expected = call.sound[went_on * 480 :]
+    heard_first = call.text()
+
+    other = Call()
+    other.model.restore(other.slot, snapshot)
+    other.seq = snapshot.seq
+    other.wait(5000)
+    first = int(np.flatnonzero(other.sound)[0])
+    late = first - int(np.flatnonzero(expected)[0])
+    assert 0 <= late <= 2 * 480, "a frame to make the clause again"
+    same = min(len(expected), len(other.sound) - late) - 480
+    assert (other.sound[late : late + same] == expected[:same]).all()
+    assert heard_first.endswith(other.text())
+    assert other.of(SpeakingOn) == [], "it was speaking all the time"
+    other.speak("what is my name")
+    other.wait_for(SpeakingOff)
+    assert other.text().endswith("You are Ada.")
+
+
+def test_snapshots_that_are_not_ours_are_refused() -> None:
+    call = Call()
+    with pytest.raises(SnapshotRefused):
+        call.model.snapshot(call.slot, kind="exact")
+    snapshot = call.model.snapshot(call.slot, kind="semantic")
+    call.wait(100)
+    with pytest.raises(SnapshotRefused, match="past of its own"):
+        call.model.restore(call.slot, snapshot)
+    with pytest.raises(SnapshotRefused):
+        call.model.restore(Slot(0, 99), snapshot)
