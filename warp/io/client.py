@@ -20,6 +20,7 @@ from warp.io.credentials import DRIFT_S, default_certificate, key_log, wall_offs
 from warp.io.driver import Driver
 from warp.io.interfaces import expand_host
 from warp.io.port import Port
+from warp.io.readers import watch_many
 from warp.io.session import Session, SessionOwner, Signal
 from warp.io.udp import bind_udp
 from warp.peer import FlowAuthenticated, PeerConfig, PeerConnection
@@ -56,7 +57,8 @@ class Client(SessionOwner):
         self._entropy = entropy or SystemEntropy()
         self._certificate = certificate or default_certificate(self._entropy)
         self._trace = trace
-        self._driver = Driver(asyncio.get_running_loop())
+        loop = asyncio.get_running_loop()
+        self._driver = Driver(loop, watch=watch_many(loop))
         self._ports: dict[Session, list[Port]] = {}
         self._described = self._config, self._config.peer()
         """The configuration of the last call, as its connection was told it."""

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from warp.contract import Address, Datagram
 from warp.io.clock import MediaClock
 from warp.io.port import ALL, MEDIA, Driven, Outlet, Port, Receive
+from warp.io.readers import Watch
 from warp.io.udp import UdpSocket
 
 _MAX_CHECKS = 16_384
@@ -34,14 +35,17 @@ class Driver:
         "_order",
         "_stale",
         "_wake_at",
+        "_watch",
         "clock",
         "loop",
         "ports",
         "touched",
     )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, watch: Watch | None = None) -> None:
+        """`watch` tells when sockets can be read; the loop itself unless given."""
         self.loop = loop
+        self._watch: Watch = watch or loop
         self.clock = MediaClock(loop)
         self.ports: dict[Address, Port] = {}
         self.touched: list[Driven] = []
@@ -55,7 +59,7 @@ class Driver:
     def add_port(self, sock: socket.socket) -> Port:
         """Start reading a bound socket."""
         return self.add_outlet(
-            lambda receive: UdpSocket(sock, receive, self.flush_touched, self.loop)
+            lambda receive: UdpSocket(sock, receive, self.flush_touched, self._watch)
         )
 
     def add_outlet(self, open_outlet: Callable[[Receive], Outlet]) -> Port:

@@ -1,4 +1,4 @@
-"""One UDP socket: read to exhaustion, write without copying, batch where the kernel helps.
+"""One UDP socket: read all that is there, write without copying, batch where the kernel helps.
 
 Stop 1 of the eight, and the last one on the way out. asyncio's own datagram endpoint allocates
 256 KiB per read and hands out one packet a callback; here one readiness callback drains the
@@ -7,7 +7,6 @@ socket, and a run of equal-sized datagrams to one peer leaves by one system call
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import socket
@@ -17,6 +16,7 @@ from collections.abc import Callable, Sequence
 
 from warp.contract import Address
 from warp.errors import UsageError
+from warp.io.readers import Watch
 
 MAX_DATAGRAM = 2048
 READ_BATCH = 256
@@ -91,10 +91,11 @@ class UdpSocket:
     __slots__ = (
         "_backlog",
         "_gso",
-        "_loop",
+        "_limit",
         "_receive",
         "_receive_done",
         "_sock",
+        "_watch",
         "dropped",
         "local",
     )
@@ -104,10 +105,12 @@ class UdpSocket:
         sock: socket.socket,
         receive: Callable[[bytes, tuple[str, int]], None],
         receive_done: Callable[[], None],
-        loop: asyncio.AbstractEventLoop,
+        watch: Watch,
     ) -> None:
+        """`watch` is the event loop, or what it watches."""
         self._sock = sock
-        self._loop = loop
+        self._watch = watch
+        self._limit = READ_BATCH
         self._receive = receive
         self._receive_done = receive_done
         self._backlog: deque[tuple[bytes, Address]] = deque()
@@ -115,7 +118,7 @@ class UdpSocket:
         name = sock.getsockname()
         self.local: Address = (name[0], name[1])
         self.dropped = 0
-        loop.add_reader(sock.fileno(), self._drain)
+        watch.add_reader(sock.fileno(), self._drain)
 
     @property
     def port(self) -> int:
@@ -125,12 +128,16 @@ class UdpSocket:
     def _drain(self) -> None:
         recvfrom = self._sock.recvfrom
         receive = self._receive
+        limit, count = self._limit, 0
         try:
-            for _ in range(READ_BATCH):
+            while count < limit:
                 data, address = recvfrom(MAX_DATAGRAM)
+                count += 1
                 receive(data, address)
+            # there may be more: we are called again then, which costs less than to ask in vain
+            self._limit = min(2 * limit, READ_BATCH)
         except BlockingIOError:
-            pass
+            self._limit = max(count, 1)
         except OSError as error:
             # an ICMP error of an earlier send is reported here; the next read goes on.
             # What a datagram led to may also have closed the socket.
@@ -149,7 +156,7 @@ class UdpSocket:
             self._sock.sendto(data, remote)
         except BlockingIOError:
             self._queue(data, remote)
-            self._loop.add_writer(self._sock.fileno(), self._write_backlog)
+            self._watch.add_writer(self._sock.fileno(), self._write_backlog)
         except OSError:
             self.dropped += 1
 
@@ -178,7 +185,7 @@ class UdpSocket:
         except BlockingIOError:
             for data in run:
                 self._queue(data, remote)
-            self._loop.add_writer(self._sock.fileno(), self._write_backlog)
+            self._watch.add_writer(self._sock.fileno(), self._write_backlog)
         except OSError as error:
             if error.errno in _NO_OFFLOAD:
                 # not on this path or kernel: never try again on this socket
@@ -202,14 +209,14 @@ class UdpSocket:
             except OSError:
                 self.dropped += 1
             self._backlog.popleft()
-        self._loop.remove_writer(self._sock.fileno())
+        self._watch.remove_writer(self._sock.fileno())
 
     def close(self) -> None:
         """Stop reading and close the socket; harmless when repeated."""
         if self._sock.fileno() < 0:
             return
-        self._loop.remove_reader(self._sock.fileno())
-        self._loop.remove_writer(self._sock.fileno())
+        self._watch.remove_reader(self._sock.fileno())
+        self._watch.remove_writer(self._sock.fileno())
         with contextlib.suppress(OSError):
             self._sock.close()
         # whoever receives holds this socket: neither has to wait for the garbage collector

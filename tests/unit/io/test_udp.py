@@ -73,6 +73,16 @@ def test_a_flood_does_not_starve_the_loop() -> None:
     assert bench.batches == 2
 
 
+def test_what_came_alone_is_not_looked_for_twice_and_a_run_is_read_ever_faster() -> None:
+    bench = Bench()
+    bench.raw.arrived = [(b"x", PEER)]
+    bench.readable()  # finds one, and then nothing
+    bench.raw.arrived = [(b"x", PEER) for _ in range(8)]
+    for expected in (2, 4, 8, 9):
+        bench.readable()
+        assert len(bench.received) == expected
+
+
 @pytest.mark.parametrize("number", [errno.ECONNREFUSED, errno.EHOSTUNREACH, errno.ENETUNREACH])
 def test_icmp_errors_of_earlier_sends_are_passed_over(number: int) -> None:
     bench = Bench()
