@@ -14,7 +14,7 @@ from collections import deque
 
 _FEWEST = 50
 _MOST = 512
-_OLDEST_S = 10.0
+_OLDEST_S = 60.0
 _TREND_S = 1.0
 _TREND_POINTS = 60
 

@@ -317,8 +317,11 @@ class JitterBuffer:
         if missing > 0:
             self._fec = packet.ticks if has_fec(packet.payload) else 0
         skip = 0
-        if self._stalled or missing <= 0 or self._quiet:
-            skip = max(self._stalled, self.delay(now, held) - self.target)
+        if missing <= 0 or self._quiet:
+            # what follows a pause begins with the wanted delay
+            skip = max(self.delay(now, held) - self.target, 0)
+        elif self._stalled:
+            skip = max(self.delay(now, held) - self.target, self._stalled)
         self._stalled = 0
         skip = min(gap, skip // UNIT * UNIT) if gap - skip >= UNIT else gap
         if skip <= 0:

@@ -222,6 +222,26 @@ def test_a_pause_of_the_senders_is_not_loss() -> None:
     assert max(player.delays[-50:]) < 33 * 48
 
 
+@pytest.mark.parametrize("pause_s", [0.5, 5.0, 30.0])
+def test_what_follows_a_pause_has_the_wanted_delay(pause_s: float) -> None:
+    """On a path with jitter: to begin at once would stutter through the first words."""
+    talk = jittered(stream(200), 0.06)
+    t, _, sequence, timestamp = stream(200)[-1]
+    ticks = int(pause_s * 48_000) // 960 * 960
+    more = [
+        (t + ticks / 48_000 + 0.02 * i, packet(200 + i), sequence + i, timestamp + ticks + 960 * i)
+        for i in range(1, 150)
+    ]
+    player = run(Player(), talk, end=t + pause_s)
+    stalls, concealed = player.buffer.counts.stalls, player.buffer.counts.concealed_ms
+    run(player, jittered(more, 0.06, seed=2), start=t + pause_s, end=t + pause_s + 2.5)
+    assert player.played[-100:] == list(range(player.played[-1] - 99, player.played[-1] + 1))
+    assert player.buffer.counts.stalls - stalls <= 2
+    assert player.buffer.counts.concealed_ms - concealed < 100
+    assert player.buffer.counts.lost == player.buffer.counts.restarts == 0
+    assert max(player.delays[-100:]) < 105 * 48
+
+
 def test_a_lost_packet_in_a_pause_is_comfort() -> None:
     talk = stream(50)
     t, _, sequence, timestamp = talk[-1]
