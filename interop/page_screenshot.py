@@ -12,9 +12,12 @@ import argparse
 import asyncio
 import re
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+
+import numpy as np
 
 import warp_tools.data
 from interop.browser import BrowserError
@@ -22,6 +25,8 @@ from interop.chromium import Chromium, ChromiumConfig, launch
 from interop.instant.modes import spoil
 from interop.voice_page import Look, VoicePage
 from interop.voice_site import voice_site
+from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.opus import SAMPLE_RATE
 
 SPEECH = Path(warp_tools.data.__path__[0]) / "speech.wav"
 LOOKS = {
@@ -35,10 +40,13 @@ WAYS = ("instant", "attached", "signalled", "stale")
 _LISTEN_S = 3.5
 """How long a call goes on before its picture, so that both meters have something to show."""
 _END_S = 5.0
+_ANSWER_S = 4.5
+_IN_MID_CONVERSATION = """document.querySelectorAll('#transcript-final li').length >= 2 &&
+  document.querySelectorAll('#transcript-draft li').length >= 1"""
 
 
 @asynccontextmanager
-async def warp_serve() -> AsyncIterator[str]:
+async def warp_serve(backend: str) -> AsyncIterator[str]:
     """Run `warp serve` on free ports and yield the address of its page."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -46,7 +54,7 @@ async def warp_serve() -> AsyncIterator[str]:
         "warp_tools.main",
         "serve",
         "--backend",
-        "echo",
+        backend,
         "--port",
         "0",
         stdout=asyncio.subprocess.PIPE,
@@ -66,7 +74,7 @@ async def warp_serve() -> AsyncIterator[str]:
 @asynccontextmanager
 async def _served(rtt_ms: float, way: str) -> AsyncIterator[str]:
     if not rtt_ms and way == "attached":
-        async with warp_serve() as url:
+        async with warp_serve("echo") as url:
             yield url
         return
     async with voice_site(
@@ -109,8 +117,35 @@ async def take(browser: Chromium, url: str, folder: Path, *, figures: bool) -> l
     return written
 
 
+async def talk(folder: Path) -> Path:
+    """Talk with the embedded voice; returns the picture of the middle of the conversation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    question = packaged_sound("question")
+    with tempfile.TemporaryDirectory() as scratch:
+        microphone = Path(scratch) / "question.wav"
+        # the browser says it again and again: the pause is for the answer
+        pause = np.zeros(round(_ANSWER_S * SAMPLE_RATE), np.int16)
+        write_wav(microphone, np.concatenate([question, pause]))
+        config = ChromiumConfig(microphone=microphone)
+        async with launch(config) as browser, warp_serve("duplex-cpu") as url:
+            page = await VoicePage.open(browser, url)
+            await page.press_button()
+            await page.wait_for_start()
+            await page.wait_until(_IN_MID_CONVERSATION)
+            path = folder / "page-talk.png"
+            path.write_bytes(await page.picture())
+            await page.press_button()
+            await page.wait_for_state("ended")
+            if page.tab.errors:
+                raise BrowserError(f"the page reports errors: {page.tab.errors}")
+    return path
+
+
 async def run(arguments: argparse.Namespace) -> None:
     """Do what the command line says."""
+    if arguments.talk:
+        print(await talk(arguments.out))
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     config = ChromiumConfig(microphone=SPEECH, sped=arguments.warp, snap=arguments.warp)
     async with launch(config) as browser, _served(arguments.rtt, arguments.way) as url:
@@ -126,6 +161,7 @@ def main() -> None:
     parser.add_argument("--rtt", type=float, default=0.0, help="round-trip time in ms; 0: none")
     parser.add_argument("--way", choices=WAYS, default="attached", help="which way calls go")
     parser.add_argument("--warp", action="store_true", help="switch SPED and SNAP on")
+    parser.add_argument("--talk", action="store_true", help="talk with the embedded voice instead")
     parser.add_argument("--figures", action="store_true", help="open the table of exact figures")
     asyncio.run(run(parser.parse_args()))
 

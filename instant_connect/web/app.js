@@ -10,6 +10,7 @@ import { describePath } from "./paths.js";
 import { Ear, openSound } from "./sound.js";
 import { describeSupport, probe } from "./support.js";
 import { clockNote, drawLegend, drawTimeline } from "./timeline.js";
+import { Transcript } from "./transcript.js";
 
 const $ = (id) => document.getElementById(id);
 
@@ -39,6 +40,9 @@ class App {
   #drawing = null;
   #meters = { you: new Meter($("meter-you")), server: new Meter($("meter-server")) };
   #events = new EventLog($("events"), $("event-list"), $("event-count"));
+  #transcript = new Transcript(
+    $("conversation"), $("transcript-final"), $("transcript-draft"), $("draft-none"),
+  );
 
   async begin() {
     $("talk").addEventListener("click", (event) => this.#press(event));
@@ -80,11 +84,15 @@ class App {
     const call = new Call(this.#connect, this.#permission?.state === "granted");
     this.#call = call;
     this.#events.clear();
+    this.#transcript.clear();
     this.#since = null;
     call.addEventListener("change", () => this.#follow(call));
     call.addEventListener("mark", () => this.#drawSoon(call));
     call.addEventListener("streams", () => this.#listen(call));
-    call.addEventListener("message", ({ detail }) => this.#events.add(detail));
+    call.addEventListener("message", ({ detail }) => {
+      this.#events.add(detail);
+      this.#transcript.add(detail);
+    });
     call.addEventListener("notice", ({ detail }) => this.#showFailure(detail));
     call.addEventListener("settled", () => {
       this.#showLedger(call);

@@ -1,5 +1,5 @@
 // What the server says on the events channel, for whoever wants to see it. Shown only once there is
-// something; bounded, newest first. A transcript will have its own place above it.
+// something; bounded, newest first. The transcript in it has a place of its own (transcript.js).
 
 const MOST = 50;
 const LONGEST = 400;
