@@ -5,10 +5,16 @@
                                     ticket · keyring · replay · tiers · admission · router · host
     io/  sockets and HTTP routes       web/  the page and its modules
 
+    async with Client(CallerConfig(url="https://voice.example")) as client:
+        await client.prepare()           # tickets, ahead of time
+        call = await client.call()       # by its first datagram; call.session is connected
+
 Raises ImportError when another distribution's `warp` (NVIDIA's `warp-lang`) is installed.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 try:
     import warp.contract as _contract
@@ -19,3 +25,18 @@ except ModuleNotFoundError as error:
     ) from error
 
 del _contract
+
+if TYPE_CHECKING:
+    from instant_connect.io.caller import CallerConfig
+    from instant_connect.io.caller import InstantCaller as Client
+
+__all__ = ["CallerConfig", "Client"]
+
+
+def __getattr__(name: str) -> Any:
+    # whoever uses only the rules opens no sockets, and imports none
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from instant_connect.io import caller
+
+    return caller.InstantCaller if name == "Client" else caller.CallerConfig

@@ -32,6 +32,8 @@ Key = TypeVar("Key", str, bytes)
 Admit = Callable[[Ticket, Address | None], Verdict]
 """Asked once for each attempt that is authentic, with the address that its first datagram came
 from, or None when its offer came before. It must return at once."""
+MAX_DECLINED: Final = 4_096
+"""Attempts that are remembered as declined, so that their repetitions are no questions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ class Admission:
         "_by_prefix",
         "_by_ticket",
         "_config",
+        "_declined",
         "half_open",
         "max_sessions",
         "sessions",
@@ -90,6 +93,7 @@ class Admission:
         self._admit = admit
         self._by_prefix: dict[str, int] = {}
         self._by_ticket: dict[bytes, int] = {}
+        self._declined: dict[bytes, Verdict] = {}
         self.half_open = 0
         self.sessions = 0
         self.max_sessions = config.max_sessions
@@ -111,9 +115,19 @@ class Admission:
         """Whether another handshake may begin."""
         return self.half_open < self._config.max_half_open and self.sessions < self.max_sessions
 
-    def ask(self, ticket: Ticket, address: Address | None) -> Verdict:
-        """Return what the application says."""
-        return Verdict.ADMIT if self._admit is None else self._admit(ticket, address)
+    def ask(self, attempt: bytes, ticket: Ticket, address: Address | None) -> Verdict:
+        """Return what the application says, or has said of this attempt (`replay.attempt_key`)."""
+        if self._admit is None:
+            return Verdict.ADMIT
+        known = self._declined.get(attempt)
+        if known is not None:
+            return known
+        verdict = self._admit(ticket, address)
+        if verdict is not Verdict.ADMIT:
+            if len(self._declined) >= MAX_DECLINED:
+                del self._declined[next(iter(self._declined))]
+            self._declined[attempt] = verdict
+        return verdict
 
     def add(self, ticket_id: bytes, prefix: str) -> None:
         """Count a client that is unproven."""

@@ -293,12 +293,13 @@ class Answers:
     def _why_not(self, opened: Opened, ufrag: str) -> Stale | None:
         """Return why no session will come of an attempt that has none yet, or None."""
         ticket, replay = opened.ticket, self._entrance.replay
-        use = replay.look(ticket.id, attempt_key(ufrag), ticket.grant.max_uses)
+        key = attempt_key(ufrag)
+        use = replay.look(ticket.id, key, ticket.grant.max_uses)
         if use not in (Use.FIRST, Use.AGAIN):
             return Stale.OVER
         if use is Use.AGAIN or ufrag in self._sessions.held:
             return None  # it was asked about when the first of the two came
-        if self._entrance.admission.ask(ticket, None) is not Verdict.ADMIT:
+        if self._entrance.admission.ask(key, ticket, None) is not Verdict.ADMIT:
             # what comes late of it is absorbed: its client has another session
             replay.burn(ticket.id, ticket.grant.expiry)
             return Stale.NOT_ADMITTED

@@ -49,9 +49,7 @@ class Bundle:
     expires_at: int
     refresh_after_s: int = 300
     dcid: int = 4  # stream id of the negotiated channel
-    region: str = ""
     fallback: str = ""  # where offers go
-    config_digest: str = ""  # of what `policy` stands for: changes when the application's does
 
     def to_json(self) -> str:
         """Return the bundle as JSON text, secrets included."""
@@ -68,17 +66,12 @@ class Bundle:
             "fingerprint": f"sha-256 {self.fingerprint}",
             "candidates": [f"udp {c.host} {c.port}" for c in terms.candidates],
             "setup": "passive",
-            "ice_lite": True,
             "ice_options": ["sped"] if terms.sped else [],
             "snap": terms.snap,
             "sctp_init": b64encode(terms.init.to_bytes()).decode("ascii"),
             "dcid": self.dcid,
-            "codecs": ["opus/48000/2"],
-            "ptime": 20,
             "max_message_size": terms.max_message_size,
-            "region": self.region,
             "fallback": self.fallback,
-            "config_digest": self.config_digest,
         }
         return json.dumps(value)
 
@@ -107,9 +100,7 @@ def parse_bundle(text: str) -> Bundle:
         expires_at=expires_at,
         refresh_after_s=_number(value, "refresh_after_s", 0, 86_400, default=300),
         dcid=_number(value, "dcid", 0, 65_534, default=4),
-        region=_get(value, "region", str, ""),
         fallback=_get(value, "fallback", str, ""),
-        config_digest=_get(value, "config_digest", str, ""),
     )
 
 

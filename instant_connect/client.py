@@ -25,7 +25,7 @@ from warp.crypto import Certificate
 from warp.entropy import Entropy
 from warp.errors import InvalidConfig
 from warp.names import Name
-from warp.sdp import SessionDescription, parse_description
+from warp.sdp import parse_description
 
 MARGIN_S: Final = 2.0
 """A ticket that expires sooner is not worth an attempt."""
@@ -37,14 +37,12 @@ class InstantCall(NamedTuple):
 
     answer: str
     ufrag: str
-    client_ufrag: str
     proof: str
 
     def headers(self) -> dict[str, str]:
         """Return the HTTP headers that let the offer join the attempt."""
         return {
             "Instant-Ufrag": self.ufrag,
-            "Instant-Client-Ufrag": self.client_ufrag,
             "Instant-Proof": self.proof,
         }
 
@@ -77,15 +75,7 @@ def compose_call(
         attempt=attempt,
         sctp=None if sctp is None else server_sctp(ticket.password, ufrag),
     )
-    return InstantCall(
-        str(answer), ufrag, _ufrag(description), attach_proof(ticket.password, ufrag)
-    )
-
-
-def _ufrag(offer: SessionDescription) -> str:
-    return next(
-        (u for m in offer.media if not m.rejected and (u := offer.transport_of(m).ufrag)), ""
-    )
+    return InstantCall(str(answer), ufrag, attach_proof(ticket.password, ufrag))
 
 
 class Wallet:
@@ -95,7 +85,15 @@ class Wallet:
     so that a client whose clock is wrong does not notice.
     """
 
-    __slots__ = ("_bundle", "_expires_at", "_left", "_refresh_at", "rtt_s")
+    __slots__ = (
+        "_bundle",
+        "_expires_at",
+        "_left",
+        "_refresh_at",
+        "certificate_made_at",
+        "fallback",
+        "rtt_s",
+    )
 
     def __init__(self) -> None:
         self._bundle: Bundle | None = None
@@ -104,6 +102,10 @@ class Wallet:
         self._refresh_at = 0.0
         self.rtt_s: float | None = None
         """Round-trip time of the last call, where one was measured."""
+        self.fallback = ""
+        """Where offers go, as the last bundle has it; empty: it has not said."""
+        self.certificate_made_at: float | None = None
+        """When the certificate was made that is kept with it, seconds since 1970; None: unknown."""
 
     def __len__(self) -> int:
         return len(self._left)
@@ -112,6 +114,7 @@ class Wallet:
         """Keep a bundle that was issued `age_s` ago, in place of an earlier one."""
         lifetime = bundle.expires_at - bundle.issued_at - age_s
         self._bundle = bundle
+        self.fallback = bundle.fallback
         self._left = list(bundle.tickets)
         self._expires_at = now + lifetime - MARGIN_S
         self._refresh_at = now + min(float(bundle.refresh_after_s), lifetime / 2)
@@ -138,6 +141,7 @@ class Wallet:
             "v": _FORMAT,
             "certificate": kept.decode("ascii"),
             "private_key": key.decode("ascii"),
+            "certificate_made_at": self.certificate_made_at,
             "rtt_s": self.rtt_s,
             "expires_at": wall_s + self._expires_at - now,
         }
@@ -164,6 +168,7 @@ def parse_wallet(text: str, now: float, wall_s: float) -> tuple[Wallet, Certific
         raise InvalidConfig(f"wallet: {why}") from None
     wallet = Wallet()
     wallet.rtt_s = _seconds(value, "rtt_s")
+    wallet.certificate_made_at = _seconds(value, "certificate_made_at") or 0.0
     if "bundle" in value:
         _restore(wallet, value, now, wall_s)
     return wallet, certificate

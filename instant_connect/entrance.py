@@ -261,7 +261,7 @@ class Entrance:
             raise Discard(reason)
         verdict = Verdict.ADMIT
         if ufrag not in self.sessions.held:  # or it was asked about when its offer came
-            verdict = self.admission.ask(ticket, flow.remote)
+            verdict = self.admission.ask(key, ticket, flow.remote)
         if verdict is Verdict.REFUSE:
             self.discard(Discard(InstantDiscard.NOT_ADMITTED), now)
             return None

@@ -29,11 +29,10 @@ Headers = tuple[tuple[str, str], ...]
 class AttemptNames:
     """What an offer says of the attempt that it comes beside: it may start a session, so no repr.
 
-    `Instant-Ufrag`, `Instant-Client-Ufrag` and `Instant-Proof`.
+    `Instant-Ufrag` and `Instant-Proof`.
     """
 
     ufrag: str = field(repr=False)
-    client_ufrag: str = field(default="", repr=False)
     proof: str = field(default="", repr=False)
 
 

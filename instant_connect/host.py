@@ -46,13 +46,11 @@ class HostConfig:
 
     server: int = 0  # number within the cell; tickets name it
     region: int = 0
-    region_name: str = ""
     dcid: int = 4  # stream id of the negotiated channel
     ticket_lifetime_s: int = 600
     tickets: int = 3  # in a bundle
     max_uses: int = 1  # of one ticket
     fallback: str = ""  # where offers go
-    config_digest: str = ""
     max_tickets: int = 65_536  # remembered as used until they expire, about 200 bytes each
 
     def __post_init__(self) -> None:
@@ -158,9 +156,7 @@ class Host:
             expires_at=grant.expiry,
             refresh_after_s=config.ticket_lifetime_s // 2,
             dcid=config.dcid,
-            region=config.region_name,
             fallback=config.fallback,
-            config_digest=config.config_digest,
         )
 
     def _hints(self) -> list[int]:

@@ -12,9 +12,7 @@ from typing import Final
 
 from instant_connect.exchange import Headers, Refusal
 
-_ALLOWED_HEADERS: Final = (
-    "Authorization, Content-Type, If-Match, Instant-Ufrag, Instant-Client-Ufrag, Instant-Proof"
-)
+_ALLOWED_HEADERS: Final = "Authorization, Content-Type, If-Match, Instant-Ufrag, Instant-Proof"
 _EXPOSED: Final = "Location, ETag, Link, Accept-Patch, Retry-After, Instant-Status"
 _MAX_AGE_S: Final = 600
 

@@ -1,17 +1,20 @@
-"""What touches the network on behalf of `instant_connect` (the routes: extra `server`).
+"""What touches the network on behalf of `instant_connect`.
 
 listen_instant ─▶ InstantServer: first datagrams become sessions
 InstantCaller(url) ─▶ call(): bundles, first datagrams, offers        InstantClient: without HTTP
 signalling_app(server, accept=...) ─▶ an ASGI application: app.mount("/voice", ...)
 accept(session, info) ◀── every new call; events_channel(session, info) for its events
+
+The application alone needs the extra `server`, and it is imported when it is first asked for.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from instant_connect.calls import CallInfo
 from instant_connect.config import IceServer, SignallingConfig
 from instant_connect.io.arrival import Arrival
-from instant_connect.io.asgi import Authorize, Policy, signalling_app
 from instant_connect.io.caller import CallerConfig, InstantCaller, PlacedCall, SignallingFailed
 from instant_connect.io.client import InstantClient
 from instant_connect.io.listening import InstantConfig, listen_instant
@@ -19,6 +22,9 @@ from instant_connect.io.reception import Accept, events_channel
 from instant_connect.io.server import InstantServer
 from instant_connect.offers import Kind
 from instant_connect.sessions import Path
+
+if TYPE_CHECKING:
+    from instant_connect.io.asgi import Authorize, Policy, signalling_app
 
 __all__ = [
     "Accept",
@@ -41,3 +47,11 @@ __all__ = [
     "listen_instant",
     "signalling_app",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("Authorize", "Policy", "signalling_app"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from instant_connect.io import asgi
+
+    return getattr(asgi, name)

@@ -374,13 +374,8 @@ class _Routes:
 
 def _attempt(headers: Mapping[str, str]) -> AttemptNames | None:
     """Return what a request says of the attempt that its offer comes beside."""
-    ufrag, client_ufrag, proof = (
-        headers.get(f"Instant-{name}", "")[:_MAX_UFRAG]
-        for name in ("Ufrag", "Client-Ufrag", "Proof")
-    )
-    if not ufrag:
-        return None
-    return AttemptNames(ufrag=ufrag, client_ufrag=client_ufrag, proof=proof)
+    ufrag, proof = (headers.get(f"Instant-{name}", "")[:_MAX_UFRAG] for name in ("Ufrag", "Proof"))
+    return AttemptNames(ufrag=ufrag, proof=proof) if ufrag else None
 
 
 def _resource(

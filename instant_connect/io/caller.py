@@ -26,7 +26,7 @@ from urllib.parse import urljoin, urlsplit
 from instant_connect.answers import Status
 from instant_connect.bundle import parse_bundle
 from instant_connect.client import Wallet, parse_wallet
-from instant_connect.io.client import InstantClient, Post, Posted
+from instant_connect.io.client import DAY_S, InstantClient, Post, Posted
 from instant_connect.io.http import HttpOrigin, Response
 from instant_connect.sessions import Path as Way
 from warp.crypto import Certificate
@@ -57,6 +57,9 @@ class CallerConfig:
     timeout_s: float = 10.0  # of one HTTP request
     retry_s: float = 30.0  # so long an offer is posted again whose call is under way
     state: Path | None = None  # file that keeps tickets, certificate and round-trip time
+    certificate_lifetime_s: float = (
+        DAY_S  # then another: calls with one can be linked; 0: each call
+    )
     client: ClientConfig = field(default_factory=ClientConfig)
 
 
@@ -132,6 +135,7 @@ class InstantCaller:
             config=config.client,
             certificate=certificate,
             wallet=self.wallet,
+            certificate_lifetime_s=config.certificate_lifetime_s,
             entropy=entropy,
             trace=trace,
         )
@@ -214,13 +218,21 @@ class InstantCaller:
         query = "" if self._config.dcid is None else f"?dcid={self._config.dcid}"
         response = await self._ask(
             "POST",
-            self._base + CALLS_PATH + query,
+            self._offers_to() + query,
             {"Content-Type": "application/sdp", **headers},
             offer.encode(),
         )
         if response.status != 201:
             raise SignallingFailed(_refusal("offer", response))
         return response
+
+    def _offers_to(self) -> str:
+        """Return the path that offers go to: the bundle's, unless it is of another server."""
+        url = urlsplit(urljoin(f"{self._config.url.rstrip('/')}/", self.wallet.fallback))
+        own = urlsplit(self._config.url)
+        if self.wallet.fallback and (url.scheme, url.netloc) == (own.scheme, own.netloc):
+            return url.path
+        return self._base + CALLS_PATH
 
     async def _post_again(self, placed: PlacedCall, offer: str, headers: Mapping[str, str]) -> None:
         """Let the server know of the offer of a call that goes on without it."""

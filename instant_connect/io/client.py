@@ -12,6 +12,7 @@ session = await client.connect()
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,7 +26,8 @@ from warp.io import Client, ClientConfig, Session
 from warp.io.credentials import default_certificate
 from warp.trace import Trace
 
-_FOREVER_S = 86_400.0  # whoever calls sets the limit
+DAY_S = 86_400.0
+_FOREVER_S = DAY_S  # whoever calls sets the limit
 
 
 class Posted(NamedTuple):
@@ -51,9 +53,18 @@ class _NotTaken(Exception):
 
 
 class InstantClient:
-    """Places calls to one server. The certificate is kept, so that tickets are for us alone."""
+    """Places calls to one server. Calls with one certificate can be linked by whoever sees them."""
 
-    __slots__ = ("_client", "_config", "_entropy", "_post", "_tasks", "certificate", "wallet")
+    __slots__ = (
+        "_certificate_lifetime_s",
+        "_client",
+        "_config",
+        "_entropy",
+        "_post",
+        "_tasks",
+        "certificate",
+        "wallet",
+    )
 
     def __init__(
         self,
@@ -62,16 +73,23 @@ class InstantClient:
         config: ClientConfig | None = None,
         certificate: Certificate | None = None,
         wallet: Wallet | None = None,
+        certificate_lifetime_s: float = DAY_S,
         entropy: Entropy | None = None,
         trace: Trace | None = None,
     ) -> None:
+        """A certificate that we have made is replaced after `certificate_lifetime_s`; 0: every call
+        has its own. One that is given without the wallet that it was kept in stays.
+        """
         self._post = post
         self._entropy = entropy or SystemEntropy()
         self._tasks: set[asyncio.Task[Session | None]] = set()
-        self.certificate = certificate or default_certificate(self._entropy)
-        """Who we are; to be kept with the wallet (`Wallet.to_text`)."""
+        self._certificate_lifetime_s = certificate_lifetime_s
         self.wallet = Wallet() if wallet is None else wallet  # an empty one is false
         """Tickets for later calls."""
+        if certificate is None:
+            self.wallet.certificate_made_at = time.time()
+        self.certificate = certificate or default_certificate(self._entropy)
+        """Who we are; to be kept with the wallet (`Wallet.to_text`)."""
         self._config = config or ClientConfig()
         self._client = Client(
             self._config, certificate=self.certificate, entropy=self._entropy, trace=trace
@@ -89,6 +107,7 @@ class InstantClient:
     async def place(self, post: Post, timeout_s: float = 30.0) -> Placed:
         """Call as `connect` does, by the signalling of this one call; tell which way it came."""
         race = Race()
+        self._renew_certificate()
         first, call = await self._begin()
         if first is None:
             race.receive(RaceInput.NEW)
@@ -105,6 +124,14 @@ class InstantClient:
         rtt_s = session.stats().get("rtt_s")
         self.wallet.rtt_s = rtt_s if isinstance(rtt_s, float) else self.wallet.rtt_s
         return Placed(session, session is first)
+
+    def _renew_certificate(self) -> None:
+        """Be somebody else to observers once we have been the same for long enough."""
+        made_at, now = self.wallet.certificate_made_at, time.time()
+        if made_at is None or 0 <= now - made_at < self._certificate_lifetime_s:
+            return
+        self.certificate = default_certificate(self._entropy)
+        self.wallet.certificate_made_at = now
 
     async def close(self) -> None:
         """End every call, and what signalling is still asked. Harmless when repeated."""
@@ -123,20 +150,21 @@ class InstantClient:
 
     async def _begin(self) -> tuple[Session | None, InstantCall | None]:
         """Let the first datagram leave, if there is a ticket: nothing is waited for."""
-        kept = self.wallet.take(asyncio.get_running_loop().time())
+        kept, certificate = self.wallet.take(asyncio.get_running_loop().time()), self.certificate
         if kept is None:
             return None, None
         made: list[InstantCall] = []
 
         async def compose(offer: str) -> str:
-            made.append(compose_call(*kept, offer, self.certificate, self._entropy))
+            made.append(compose_call(*kept, offer, certificate, self._entropy))
             return made[0].answer
 
         # what was learnt of the way says when a first datagram is overdue
         config = self._config
         if self.wallet.rtt_s is not None:
             config = replace(config, rtt_hint_s=round(self.wallet.rtt_s, 3) or None)
-        return await self._client.connect(compose, config=config), made[0]
+        session = await self._client.connect(compose, config=config, certificate=certificate)
+        return session, made[0]
 
     async def _signalled(
         self,
@@ -148,6 +176,8 @@ class InstantClient:
     ) -> Session | None:
         """Ask signalling; return the connected session of its answer, None if there is no need."""
 
+        certificate = self.certificate  # both ways are one client's
+
         async def signal(offer: str) -> str:
             try:
                 posted = await post(offer, {} if call is None else call.headers())
@@ -158,10 +188,12 @@ class InstantClient:
             race.receive(RaceInput.ATTACHED if attached else RaceInput.NEW)
             if race.state is not RaceState.SIGNALLED:
                 raise _NotTaken
+            if call is not None:
+                self.wallet.expire()  # what made one ticket stale has probably made the others so
             return posted.sdp
 
         try:
-            session = await self._client.connect(signal)
+            session = await self._client.connect(signal, certificate=certificate)
         except _NotTaken:
             return None
         if first is not None:

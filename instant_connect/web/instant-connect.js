@@ -437,7 +437,6 @@ export async function writeAttempt(terms, { t, pwd }, sdp, nonce = crypto.getRan
     answer: writeAnswer(terms, offer, { ufrag, pwd, id, init: sctp && serverInit(terms.sctp_init, sctp) }),
     headers: {
       "Instant-Ufrag": ufrag,
-      "Instant-Client-Ufrag": offer.ufrag,
       "Instant-Proof": textOf(proof.subarray(0, 24)),
     },
   };
@@ -464,7 +463,6 @@ function readOffer(sdp) {
   return {
     opus: Number(find(/^a=rtpmap:(\d+) opus\/48000/im, audio)),
     mids: [audio, data].map((section) => find(/^a=mid:(\S+)/m, section)),
-    ufrag: find(/^a=ice-ufrag:(\S+)/m),
     options: [...(find(/^a=ice-options:(.*)/m) ?? "").trim().split(" ")],
     fingerprint: find(/^a=fingerprint:sha-256 (\S+)/im).split(":").map((octet) => parseInt(octet, 16)),
     init: bytes?.length >= 20 && bytes.subarray(4, 8).some(Boolean) ? bytes : null,

@@ -84,8 +84,7 @@ def by_python(made: Bundle, offer: str) -> InstantCall:
         attempt=attempt,
         sctp=None if sctp is None else server_sctp(ticket.password, ufrag),
     )
-    client_ufrag = description.transport_of(description.media[0]).ufrag
-    return InstantCall(str(answer), ufrag, client_ufrag, attach_proof(ticket.password, ufrag))
+    return InstantCall(str(answer), ufrag, attach_proof(ticket.password, ufrag))
 
 
 async def by_page(page: Page, made: Bundle, offer: str) -> dict[str, Any]:

@@ -202,9 +202,7 @@ def bundle() -> Bundle:
         terms=TERMS,
         issued_at=vector.EXPIRY - 600,
         expires_at=vector.EXPIRY,
-        region="fra",
         fallback="/v1/realtime/calls",
-        config_digest="7f3a",
     )
 
 
@@ -395,7 +393,7 @@ def test_the_race() -> None:
 
 
 def test_header_fields() -> None:
-    call = InstantCall("", vector.UFRAG, "abcd", VECTORS["proof"])
+    call = InstantCall("", vector.UFRAG, VECTORS["proof"])
     names = set(re.findall(r"^(Instant-[A-Za-z-]+) +=", TEXT, re.M))
     assert names == {*call.headers(), "Instant-Status"}
     assert {name for name, _ in table("tab-iana")} == names

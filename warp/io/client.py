@@ -75,17 +75,18 @@ class Client(SessionOwner):
         *,
         config: ClientConfig | None = None,
         credentials: IceCredentials | None = None,
+        certificate: Certificate | None = None,
     ) -> Session:
         """Call a server: `signal` takes our offer to it and returns its answer.
 
         Returns as soon as the first check has left; `await session.connected()` for the rest.
-        `config` replaces the client's for this call. Raises what `signal` raises,
+        `config` and `certificate` replace the client's for this call. Raises what `signal` raises,
         `warp.sdp.SdpError` when the answer is not usable, `UsageError` when this machine has no
         usable address and `InvalidState` when the client is closed; then nothing is left behind.
         """
         if self._is_closed:
             raise InvalidState("the client is closed: make another")
-        session = self._open(config or self._config, credentials)
+        session = self._open(config or self._config, credentials, certificate or self._certificate)
         try:
             now = self._driver.loop.time()
             offer = session.peer.create_offer(now)
@@ -96,7 +97,9 @@ class Client(SessionOwner):
             raise
         return session
 
-    def _open(self, config: ClientConfig, credentials: IceCredentials | None) -> Session:
+    def _open(
+        self, config: ClientConfig, credentials: IceCredentials | None, certificate: Certificate
+    ) -> Session:
         driver, loop = self._driver, self._driver.loop
         sockets = []
         failure: UsageError | None = None
@@ -109,7 +112,7 @@ class Client(SessionOwner):
             raise failure or UsageError("this machine has no usable address")
         peer = PeerConnection(
             self._peer_config(config),
-            certificate=self._certificate,
+            certificate=certificate,
             entropy=self._entropy,
             trace=self._trace,
             keylog=key_log(),

@@ -53,6 +53,13 @@ def own_offer(seed: int = 1, *, snap: bool = True) -> str:
     return peer.create_offer(0.0)
 
 
+def ufrag_of(offer: str) -> str:
+    """The client's part of the USERNAME."""
+    found = re.search(r"a=ice-ufrag:(\S+)", offer)
+    assert found is not None
+    return found[1]
+
+
 def attempt(host: Host, offer: str, seed: int = 1, *, policy: int = 0) -> InstantCall:
     bundle = host.bundle(NOW, policy=policy)
     return compose_call(bundle, bundle.tickets[0], offer, CLIENT, SeededEntropy(seed))
@@ -208,7 +215,7 @@ def test_an_offer_joins_its_attempt_whichever_comes_first(first: str) -> None:
     host = make_host()
     offer = own_offer()
     call = attempt(host, offer, policy=8)
-    knocker = knock(Answer(Status.NEW, call.answer, call.ufrag), call.client_ufrag)
+    knocker = knock(Answer(Status.NEW, call.answer, call.ufrag), ufrag_of(offer))
     description = parse_description(offer)
 
     def post() -> Answer:
@@ -241,8 +248,8 @@ def test_an_offer_joins_its_attempt_whichever_comes_first(first: str) -> None:
 def test_a_browsers_offer_joins_an_attempt_of_another_connection(name: str) -> None:
     """Firefox needs two connections: the offer is of the one, the attempt of the other."""
     host = make_host()
-    call = attempt(host, own_offer())
-    knocker = knock(Answer(Status.NEW, call.answer, call.ufrag), call.client_ufrag)
+    call = attempt(host, offer := own_offer())
+    knocker = knock(Answer(Status.NEW, call.answer, call.ufrag), ufrag_of(offer))
     decision = host.receive_unknown(knocker.check(SPED_HELLO), flow(), NOW)
     assert isinstance(decision, Arrived)
     other = parse_description(offer_of(name))

@@ -72,7 +72,6 @@ def test_what_is_said_beside_the_offer() -> None:
     opened = open_ufrag(made.ufrag, RING, WALL)
     assert headers == {
         "Instant-Ufrag": made.ufrag,
-        "Instant-Client-Ufrag": made.client_ufrag,
         "Instant-Proof": attach_proof(opened.password, made.ufrag),
     }
     assert opened.password not in str(headers)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from instant_connect.admission import AdmissionConfig, Verdict
+from instant_connect.admission import MAX_DECLINED, AdmissionConfig, Verdict
 from instant_connect.decisions import Answered, Arrived, Dropped, Forwarded, Queued, Sought
 from instant_connect.host import Host, HostConfig
 from instant_connect.keyring import Epoch
 from instant_connect.reasons import InstantDiscard
 from instant_connect.router import Journey, Roster
-from instant_connect.ticket import CLOCK_SKEW_S, OFFER_HELD, Grant, Route
+from instant_connect.ticket import CLOCK_SKEW_S, OFFER_HELD, Grant, Route, open_ticket
 from tests.unit.instant_connect.door import (
     CELL,
     CONTROLLING,
@@ -346,6 +346,7 @@ def test_it_may_say_nothing_or_end_the_clients_checks() -> None:
     host, knocker = make_host(admit=doorman), Knocker()
     assert reason(host, knocker.check()) is InstantDiscard.NOT_ADMITTED
     doorman.verdict = Verdict.REFUSE
+    knocker = Knocker(2)
     decision = host.receive_unknown(knocker.check(), flow(), NOW)
     assert isinstance(decision, Answered)
     assert decision.refused
@@ -355,6 +356,29 @@ def test_it_may_say_nothing_or_end_the_clients_checks() -> None:
     assert decode_error_code(answer.get(Attribute.ERROR_CODE) or b"")[0] == 508
     assert host.entrance.discards[InstantDiscard.NOT_ADMITTED] == 2
     assert untouched(host)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.DROP, Verdict.REFUSE], ids=lambda value: value.name)
+def test_what_it_has_declined_is_no_question_any_more(verdict: Verdict) -> None:
+    """ICE repeats its checks, and the offer comes as well: the answer is the first one."""
+    doorman = Doorman(verdict)
+    host, knocker = make_host(admit=doorman), Knocker(grant=Grant(int(WALL) + 60, max_uses=2))
+    answers = [host.receive_unknown(knocker.check(), flow(), NOW) for _ in range(5)]
+    assert len(doorman.asked) == 1
+    assert {isinstance(answer, Answered) for answer in answers} == {verdict is Verdict.REFUSE}
+    doorman.verdict = Verdict.ADMIT
+    # another attempt, on whatever ticket, is another question
+    for other in (Knocker(attempt=1, grant=Grant(int(WALL) + 60, max_uses=2)), Knocker(2)):
+        assert isinstance(host.receive_unknown(other.check(), flow(1), NOW), Answered)
+    assert len(doorman.asked) == 3
+
+
+def test_what_was_declined_is_remembered_within_bounds() -> None:
+    admission = make_host(admit=Doorman(Verdict.DROP)).entrance.admission
+    ticket = open_ticket(Knocker().ticket, RING, WALL)
+    for number in range(MAX_DECLINED + 10):
+        admission.ask(number.to_bytes(4, "big"), ticket, None)
+    assert len(admission._declined) == MAX_DECLINED
 
 
 def test_it_is_asked_of_what_is_authentic_only() -> None:

@@ -110,8 +110,65 @@ def test_tickets_of_a_server_that_is_no_more_cost_nothing() -> None:
                 call = await fresh.call()
                 assert call.path is Way.SIGNALLED
                 await until(lambda: len(site.answered) == 1)
+                # the others of that bundle are worth no attempt either
+                assert len(fresh.wallet) == 0
+                await fresh.prepare()
+                assert (await fresh.call()).path is not Way.SIGNALLED
                 await call.hang_up()
             await caller.close()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("lifetime_s", "count"), [(0.0, 3), (3600.0, 1)], ids=["each", "an hour"])
+def test_a_certificate_is_used_for_so_long_that_calls_may_be_linked(
+    lifetime_s: float, count: int, tmp_path: Path
+) -> None:
+    state = tmp_path / "state.json"
+
+    async def story() -> None:
+        used = set()
+        async with served() as site:
+            for _ in range(3):
+                config = site.config(state=state, certificate_lifetime_s=lifetime_s)
+                async with InstantCaller(config) as caller:
+                    await caller.prepare()
+                    call = await caller.call()
+                    assert call.path is not Way.SIGNALLED
+                    used.add(caller._client.certificate.der)
+                    await call.hang_up()
+            assert len(used) == count
+            # one of which nobody knows how old it is, is too old
+            kept = json.loads(state.read_text())
+            del kept["certificate_made_at"]
+            state.write_text(json.dumps(kept))
+            async with InstantCaller(site.config(state=state)) as caller:
+                await (await caller.call()).hang_up()
+                assert caller._client.certificate.der not in used
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("fallback", "path"),
+    [
+        ("/whip", "/whip"),
+        ("whip", "/whip"),
+        ("", "/v1/realtime/calls"),
+        ("https://elsewhere.example/whip", "/v1/realtime/calls"),
+    ],
+)
+def test_offers_go_where_the_bundle_says_and_tokens_to_no_other_server(
+    fallback: str, path: str
+) -> None:
+    async def story() -> None:
+        async with served() as site, InstantCaller(site.config()) as caller:
+            await caller.prepare()
+            caller.wallet.fallback = fallback
+            call = await caller.call()
+            await until(lambda: call.path is Way.ATTACHED)
+            assert f"POST {path}" in site.asked
+            assert call.location.startswith(f"{path}/rtc_")
 
     asyncio.run(story())
 

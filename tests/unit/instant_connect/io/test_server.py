@@ -100,11 +100,7 @@ def test_an_instant_call() -> None:
                 assert arrival.path.value in ("instant", "attached")
                 assert (arrival.policy, arrival.context) == (11, "context")
                 assert signalling.answered == [Status.ATTACHED]
-                assert set(signalling.asked[0]) == {
-                    "Instant-Ufrag",
-                    "Instant-Client-Ufrag",
-                    "Instant-Proof",
-                }
+                assert set(signalling.asked[0]) == {"Instant-Ufrag", "Instant-Proof"}
                 assert len(server.server.sessions) == 1
                 assert client.wallet.rtt_s is not None
                 await session.close()
