@@ -46,6 +46,11 @@ class JobThread:
         """What has become of jobs."""
         return self._queue.counts
 
+    @property
+    def idle(self) -> bool:
+        """See `Runner`."""
+        return not self._inbox and self._queue.waiting == 0
+
     def submit(self, job: Job) -> None:
         """See `Runner`."""
         self._post(lambda: self._queue.submit(job))

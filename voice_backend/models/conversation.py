@@ -69,6 +69,9 @@ class State:
 class Senses(Protocol):
     """What does a conversation's work; returns at once."""
 
+    def idle(self) -> bool:
+        """Tell whether there is time for guesses: nobody waits for an answer."""
+
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words; `Conversation.receive_text` gets them."""
 
@@ -254,7 +257,7 @@ class Conversation:
         if segment is not None:
             self._ask_final(segment)
             return
-        asked = self._listener.guess(*span)
+        asked = self._listener.guess(*span) if self._senses.idle() else None
         if asked is not None:
             sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
             self._senses.hear(JobClass.PARTIAL, asked, sound)

@@ -305,6 +305,10 @@ class _Senses:
         self.slot: Slot | None = None
         """Set when the slot is taken, before its first frame."""
 
+    def idle(self) -> bool:
+        """Tell whether nobody waits for an answer."""
+        return self._model._runner.idle
+
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words."""
         work = self._model._loaded.ears.hear(sound)

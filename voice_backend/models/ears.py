@@ -42,7 +42,10 @@ class Ears:
         self._decoder = decoder
         self._tokens = tokens
         self._past = [i.name for i in decoder.get_inputs() if i.name.startswith("past_key")]
-        self._present = [o.name for o in decoder.get_outputs()][1:]
+        outputs = [o.name for o in decoder.get_outputs()]
+        self._first = outputs
+        # the keys and values of the encoder's states stay as the first step gave them
+        self._later = [name for name in outputs if ".encoder." not in name]
 
     @classmethod
     def load(cls, store: Store) -> Ears:
@@ -85,15 +88,14 @@ class Ears:
         for step in range(most):
             feed["input_ids"] = np.array([[token]], np.int64)
             feed["use_cache_branch"] = np.array([step > 0])
-            logits, *present = self._decoder.run(None, feed)
+            wanted = self._later if step else self._first
+            logits, *present = self._decoder.run(wanted, feed)
             token = int(logits[0, -1].argmax())
             if token == END:
                 break
             ids.append(token)
-            for name, value in zip(self._present, present, strict=True):
-                # the cached branch gives the encoder's keys and values back empty
-                if step == 0 or ".encoder." not in name:
-                    feed[name.replace("present", "past_key_values")] = value
+            for name, value in zip(wanted[1:], present, strict=True):
+                feed[name.replace("present", "past_key_values")] = value
             yield
         return ids
 

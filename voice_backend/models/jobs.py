@@ -62,6 +62,10 @@ class Job:
 class Runner(Protocol):
     """Where jobs are done."""
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits: the time for what is merely nice to have."""
+
     def submit(self, job: Job) -> None:
         """Take a job, without waiting."""
 
@@ -169,6 +173,11 @@ class InlineRunner:
     def __init__(self, units: int | None = None) -> None:
         self._units = units
         self.queue = JobQueue()
+
+    @property
+    def idle(self) -> bool:
+        """See `Runner`."""
+        return self.queue.waiting == 0
 
     def submit(self, job: Job) -> None:
         """See `Runner`."""

@@ -25,7 +25,7 @@ LEAD_MS: Final = 240
 TAIL_MS: Final = 160
 PARTIAL_MS: Final = 600
 """Speech between two guesses."""
-LONGEST_GUESS_MS: Final = 9_000
+LONGEST_GUESS_MS: Final = 6_000
 SEGMENT_MS: Final = 7_000
 """A span as long is heard at its next pause, and is final then."""
 LONGEST_MS: Final = 13_000

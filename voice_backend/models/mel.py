@@ -49,14 +49,15 @@ def _hann() -> NDArray[np.float32]:
 
 
 @functools.cache
-def _bands() -> NDArray[np.float64]:
+def _bands() -> NDArray[np.float32]:
     """Return triangles of equal area, evenly spaced in mel; shape (bins, bands)."""
     edges = _to_hertz(np.linspace(0, _to_mel(RATE / 2), BANDS + 2))
     bins = np.linspace(0, RATE / 2, WINDOW // 2 + 1)[:, None]
     low, centre, high = edges[:-2], edges[1:-1], edges[2:]
     rising = (bins - low) / (centre - low)
     falling = (high - bins) / (high - centre)
-    return np.maximum(0.0, np.minimum(rising, falling)) * (2 / (high - low))
+    bands = np.maximum(0.0, np.minimum(rising, falling)) * (2 / (high - low))
+    return bands.astype(np.float32)
 
 
 def _to_mel(hertz: float) -> float:
