@@ -70,9 +70,10 @@ class Call:
         await self.session.connected(PATIENCE_S)
         async with asyncio.timeout(PATIENCE_S):
             await self.channel.opened()
-        # an open channel is proof enough: some libraries tell of it first
-        peer_open = await self.peer.happened(f"open:{TALK}")
-        peer_connected = min(peer_open, await self.peer.happened("connection:connected"))
+        # an open channel is proof enough: some libraries tell of it first, or of nothing else
+        opened = f"open:{TALK}"
+        peer_open = await self.peer.happened(opened)
+        peer_connected = min(peer_open, await self.peer.happened("connection:connected", opened))
         milestones = await self._milestones()
         first = next(rung.time for rung in list(self.wire.rungs) if rung.is_check)
 
@@ -150,7 +151,12 @@ class Stage:
             self.wires, self.traces = [*self.wires[-1:], wire], [*self.traces[-1:], trace]
             self.descriptions = self.descriptions[-2:]
             peer = await self.running.create(
-                PeerConfig(audio=scenario.audio, wants=scenario.wants, setup=scenario.setup)
+                PeerConfig(
+                    audio=scenario.audio,
+                    video=scenario.video,
+                    wants=scenario.wants,
+                    setup=scenario.setup,
+                )
             )
             offers = scenario.peer_offers if peer_offers is None else peer_offers
             open_call = self._peer_calls if offers else self._we_call

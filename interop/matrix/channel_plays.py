@@ -265,6 +265,17 @@ async def speech(stage: Stage) -> Outcome:
         return Outcome(cost=cost)
 
 
+async def speech_beside_video(stage: Stage) -> Outcome:
+    """The same with a video section in the offer, which we refuse."""
+    async with stage.call() as call:
+        cost = await call.up()
+        ports = re.findall(r"^m=video (\d+)", call.answer, re.MULTILINE)
+        same("the ports of the video sections are", ports, ["0"])
+        await converse(call, stage)
+        await call.talk("behind it")
+        return Outcome(cost=cost)
+
+
 async def late_audio(stage: Stage) -> Outcome:
     """The peer adds a track in mid-call."""
     async with stage.call() as call:

@@ -48,6 +48,8 @@ class Scenario:
     wants: Wants = field(default_factory=Wants)
     used: tuple[Used, ...] = ()
     audio: bool = False
+    video: bool = False
+    """Whether the peer offers video besides, which we refuse."""
     rtt_s: float = RTT_S
     loss: float = 0.0
     """The share of datagrams that is lost, each way."""

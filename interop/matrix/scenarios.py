@@ -162,6 +162,14 @@ AUDIO = (
         peer_offers=False,
         needs=(_C.AUDIO,),
     ),
+    Scenario(
+        name="speech beside video that we refuse",
+        group="audio",
+        play="speech_beside_video",
+        audio=True,
+        video=True,
+        needs=(_C.AUDIO, _C.VIDEO),
+    ),
 )
 
 

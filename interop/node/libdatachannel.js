@@ -7,11 +7,12 @@ const datachannel = require("node-datachannel");
 
 const LARGEST = 1 << 21;
 const OPUS = 111;
+const VP8 = 96;
 const TICKS = 960;
 const HEADER = 12;
 
 class Peer {
-  constructor(number, { audio, channels }) {
+  constructor(number, { audio, video, channels }) {
     this.number = number;
     this.channels = new Map();
     this.heardPackets = [];
@@ -32,6 +33,7 @@ class Peer {
     });
     this.pc.onTrack((track) => this.listen(track));
     if (audio) this.addAudio();
+    if (video) this.addVideo();
     for (const channel of channels) this.open(channel);
   }
 
@@ -103,6 +105,12 @@ class Peer {
   }
 
   // -- sound -------------------------------------------------------------------------------------
+
+  addVideo() {
+    const video = new datachannel.Video("video", "SendRecv");
+    video.addVP8Codec(VP8);
+    this.pc.addTrack(video);
+  }
 
   addAudio() {
     const audio = new datachannel.Audio("audio", "SendRecv");

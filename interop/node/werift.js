@@ -8,11 +8,12 @@ const { MediaStreamTrack, RTCPeerConnection, RTCRtpCodecParameters, RtpHeader, R
 
 const LARGEST = 1 << 21;
 const OPUS = 111;
+const VP8 = 96;
 const TICKS = 960;
 const MOST_WAITING = 2048;
 
 class Peer {
-  constructor(number, { audio, channels }) {
+  constructor(number, { audio, video, channels }) {
     this.number = number;
     this.channels = new Map();
     this.heardPackets = [];
@@ -30,6 +31,7 @@ class Peer {
             payloadType: OPUS,
           }),
         ],
+        video: [new RTCRtpCodecParameters({ mimeType: "video/VP8", clockRate: 90000, payloadType: VP8 })],
       },
     });
     this.pc.connectionStateChange.subscribe((state) => this.mark(`connection:${state}`));
@@ -40,6 +42,7 @@ class Peer {
     });
     this.pc.onTrack.subscribe((track) => this.listen(track));
     if (audio) this.addAudio();
+    if (video) this.pc.addTransceiver("video", { direction: "recvonly" });
     for (const channel of channels) this.open(channel);
   }
 

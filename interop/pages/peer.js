@@ -37,7 +37,8 @@ function until(call, look, what, timeoutMs) {
 
 // Make a connection. options: configuration, certificate (of generateCertificate), channels
 // [{label, negotiated, id, ordered, maxRetransmits, maxPacketLifeTime, protocol}], and audio:
-// "microphone", {play: url} (spoken by `say`), "receive", or nothing. With `record`, each track of
+// "microphone", {play: url} (spoken by `say`), "receive", or nothing. With `video`, a place for it
+// is offered besides. With `record`, each track of
 // the peer's is recorded from its beginning.
 export async function create(options = {}) {
   const configuration = { bundlePolicy: "max-bundle", ...(options.configuration ?? {}) };
@@ -66,6 +67,7 @@ export async function create(options = {}) {
     mark(call, "track");
   });
   if (options.audio) await addAudio(call.id, options.audio);
+  if (options.video) pc.addTransceiver("video");
   for (const { label, ...rest } of options.channels ?? []) openChannel(call.id, label, rest);
   return call.id;
 }

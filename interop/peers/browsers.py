@@ -185,6 +185,8 @@ class RunningBrowser:
         options: dict[str, Any] = {"channels": [channel_init(one) for one in config.channels]}
         if config.audio:
             options["audio"] = _VOICE
+        if config.video:
+            options["video"] = True
         with _translated("create"):
             page = await self._browser.open(self._site.url)
             return BrowserPeer(await PagePeer.create(page, **options))

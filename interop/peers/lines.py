@@ -126,6 +126,7 @@ class LineProcess:
             "create",
             pc=number,
             audio=config.audio,
+            video=config.video,
             setup=config.setup,
             sped=config.wants.sped,
             snap=config.wants.snap,

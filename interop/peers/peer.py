@@ -55,6 +55,7 @@ class Capability(enum.StrEnum):
     """What a scenario may need of a peer."""
 
     AUDIO = "audio"
+    VIDEO = "offering video"
     UNORDERED = "unordered channels"
     LOSSY = "channels that give messages up"
     SETUP_PASSIVE = "answering as the DTLS server"
@@ -131,6 +132,8 @@ class PeerConfig:
 
     audio: bool = False
     """It sends a track from the beginning, and takes ours."""
+    video: bool = False
+    """It offers video besides, which we refuse."""
     channels: tuple[ChannelOptions, ...] = (TALK_CHANNEL,)
     wants: Wants = Wants()
     setup: str | None = None

@@ -86,7 +86,12 @@ def _commit() -> str:
     return found.stdout.strip()
 
 
-OURS = PythonProgram(name="ours", title="warp-rtc", opus=True)
+OURS = PythonProgram(
+    name="ours",
+    title="warp-rtc",
+    opus=True,
+    lacks={Capability.VIDEO: Lack("there is no video in it", "warp/sdp/local.py")},
+)
 
 AIORTC = PythonProgram(
     name="aiortc",

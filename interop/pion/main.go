@@ -21,6 +21,7 @@ type command struct {
 	Cmd      string    `json:"cmd"`
 	PC       int       `json:"pc"`
 	Audio    bool      `json:"audio"`
+	Video    bool      `json:"video"`
 	Snap     bool      `json:"snap"`
 	PQ       bool      `json:"pq"`
 	Setup    string    `json:"setup"`

@@ -67,6 +67,11 @@ func create(c *command) (*peer, error) {
 			return nil, err
 		}
 	}
+	if c.Video {
+		if _, err := pc.AddTransceiverFromKind(kindVideo); err != nil {
+			return nil, err
+		}
+	}
 	for _, one := range c.Channels {
 		if err := p.open(one); err != nil {
 			return nil, err

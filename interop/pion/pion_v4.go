@@ -36,6 +36,7 @@ const (
 	channelOpen    = pion.DataChannelStateOpen
 	networkUDP4    = pion.NetworkTypeUDP4
 	mimeOpus       = pion.MimeTypeOpus
+	kindVideo      = pion.RTPCodecTypeVideo
 	implementation = "github.com/pion/webrtc/v4"
 )
 

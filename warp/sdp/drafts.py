@@ -207,7 +207,6 @@ class Section(NamedTuple):
                 address=address, bundle_only=form.bundle_only, transport=transport,
                 sctp=self.sctp(),
             )  # fmt: skip
-        refused = self.port == 0 and not form.bundle_only
         return MediaDescription(
             form.kind,
             self.port,
@@ -218,7 +217,7 @@ class Section(NamedTuple):
             address,
             form.bundle_only,
             transport,
-            () if refused else form.codecs,
+            form.codecs,
             above.extensions + form.extensions,
             form.allow_mixed or above.allow_mixed,
             tuple(own.sources.values()),

@@ -37,15 +37,24 @@ def reads_refused_sections(offer: SessionDescription) -> bool:
 def refuse(
     section: MediaDescription, in_full: TransportDescription | None = None
 ) -> MediaDescription:
-    """Return the section with port 0; `in_full` is the transport that it shows all the same."""
+    """Return the section with port 0; `in_full` is the transport that it shows all the same.
+
+    Of the formats the first stays, with its name: Pion looks each up that is listed.
+    """
     sctp = SctpDescription(section.sctp.effective_port) if section.sctp is not None else None
-    direction = Direction.INACTIVE if sctp is None else Direction.SENDRECV
-    bare = MediaDescription(
-        section.kind, 0, section.protocol, section.formats, section.mid, direction, sctp=sctp
+    first = section.codecs[:1] if sctp is None else ()
+    return MediaDescription(
+        section.kind,
+        0,
+        section.protocol,
+        tuple([str(codec.payload_type) for codec in first]) or section.formats,
+        section.mid,
+        Direction.INACTIVE if sctp is None else Direction.SENDRECV,
+        transport=in_full or TransportDescription(),
+        codecs=tuple([codec._replace(feedback=()) for codec in first]),
+        rtcp_mux=in_full is not None and sctp is None,
+        sctp=sctp,
     )
-    if in_full is None:
-        return bare
-    return bare._replace(transport=in_full, codecs=section.codecs, rtcp_mux=sctp is None)
 
 
 def bundle_of_sections(

@@ -63,6 +63,8 @@ class Peer:
         pc.on("track", lambda track: self._ears.append(asyncio.ensure_future(self._listen(track))))
         if options["audio"]:
             self.add_audio()
+        if options["video"]:
+            pc.addTransceiver("video")
         for channel in options["channels"]:
             self.open(**channel)
 

@@ -85,6 +85,8 @@ class Peer:
         pc.on("track", lambda event: self._ears.append(Ear(event.track)))
         if options["audio"]:
             self.add_audio()
+        if options["video"]:
+            pc.add_transceiver("video")
         for channel in options["channels"]:
             self.open(**channel)
 

@@ -36,6 +36,7 @@ pub struct Peer {
     pending: Option<SdpPendingOffer>,
     wanted: Vec<ChannelConfig>,
     wants_audio: bool,
+    wants_video: bool,
     labels: HashMap<String, ChannelId>,
     names: HashMap<ChannelId, String>,
     opened_here: Vec<ChannelId>,
@@ -54,6 +55,7 @@ impl Peer {
         let mut rtc = Rtc::builder()
             .clear_codecs()
             .enable_opus(true, false)
+            .enable_vp8(true)
             .set_dtls_version(DtlsVersion::Auto)
             .set_snap_enabled(command["snap"] == true)
             .set_sctp_max_buffered_amount(MOST_WAITING)
@@ -68,6 +70,7 @@ impl Peer {
             pending: None,
             wanted: channels.iter().map(config_of).collect(),
             wants_audio: command["audio"] == true,
+            wants_video: command["video"] == true,
             labels: HashMap::new(),
             names: HashMap::new(),
             opened_here: Vec::new(),
@@ -271,6 +274,9 @@ impl Peer {
         if self.wants_audio && self.mid.is_none() {
             let mid = change.add_media(MediaKind::Audio, Direction::SendRecv, None, None, None);
             self.mid = Some(mid);
+        }
+        if std::mem::take(&mut self.wants_video) {
+            change.add_media(MediaKind::Video, Direction::RecvOnly, None, None, None);
         }
         if restart {
             change.ice_restart(true);
