@@ -109,13 +109,13 @@ class Child:
         began = time.process_time()
         party = self._party
         if name == "offers":
-            sdps = {one: await party.offer(one, kind) for one in sessions}
+            found = await asyncio.gather(*[party.offer(one, kind) for one in sessions])
+            sdps = dict(zip(sessions, found, strict=True))
         elif name == "answers":
             sdps = {one: await party.answer(one, kind, sdp) for one, sdp in sessions.items()}
         else:
             sdps = {}
-            for one, sdp in sessions.items():
-                await party.accept(one, sdp)
+            await asyncio.gather(*[party.accept(one, sdp) for one, sdp in sessions.items()])
         self._crowd_cpu += time.process_time() - began
         if name != "accepts":
             self._lines.write(event=name, sessions=sdps)
