@@ -26,6 +26,7 @@ import numpy as np
 
 from voice_backend.frames import MEDIA_FRAME_MS, RATES, Frame, frame_samples
 from warp.errors import InvalidConfig, UsageError
+from warp.rtp.opus import FRAME_SAMPLES
 
 FRAME_MS: Final = (10, 20, 40, 60)
 """What one packet may last when we encode (RFC 6716 section 2.1.4, without the shortest)."""
@@ -238,7 +239,12 @@ class OpusDecoder:
         What it does not cover, or all when it has none, is concealed; a multiple of 2.5 ms, at
         most 120 ms. Decode the payload itself afterwards. Raises OpusError.
         """
-        return self._call(payload, self._room(samples), 1 if payload else 0)
+        room = self._room(samples)
+        if not payload:
+            return self._call(None, room, 0)
+        # asked for less than a frame, libopus conceals, and says nothing
+        frame = FRAME_SAMPLES[payload[0] >> 3] * self.rate // 48_000
+        return self._call(payload, max(room, frame), 1)[-samples:]
 
     def conceal(self, samples: int) -> Frame:
         """Return what may follow: speech that fades, or the noise behind it (RFC 6716 4.4).

@@ -141,6 +141,19 @@ def test_fec_restores_better_than_concealment_does() -> None:
     assert errors["fec"] < errors["plain"] * 0.7
 
 
+def test_part_of_a_lost_frame_is_the_end_of_it() -> None:
+    """Some of it has been concealed already: the rest comes out of the redundancy as well."""
+    encoder = OpusEncoder(config=EncoderConfig(bitrate_bit_s=24_000, expected_loss_percent=30))
+    payloads = [encoder.encode(frame) for frame in FRAMES]
+    at = next(i for i in range(20, 40) if has_fec(payloads[i + 1]))
+    whole, part = OpusDecoder(16_000), OpusDecoder(16_000)
+    for decoder in (whole, part):
+        for payload in payloads[:at]:
+            decoder.decode(payload)
+    wanted = whole.recover(payloads[at + 1], 320)
+    assert np.array_equal(part.recover(payloads[at + 1], 120), wanted[-120:])
+
+
 def test_what_the_peer_loses_decides_about_redundancy() -> None:
     encoder = OpusEncoder(16_000, EncoderConfig(expected_loss_percent=0, bitrate_bit_s=24_000))
     speech = resampled(SECOND, 48_000, 16_000)
