@@ -79,8 +79,8 @@ def test_tshark_finds_nothing_wrong_in_the_plain_file(
 ) -> None:
     require_peer("tshark")
     decrypt(config(name, tmp_path))
-    # tshark 4.0 names the messages of a DTLS 1.3 handshake but reads them in the form of 1.2
-    wrong = "(_ws.malformed && !dtls) || sctp.checksum.status == 0"
+    # Firefox's ClientHello comes twice in the same pieces: tshark minds, in the original as well
+    wrong = "(_ws.malformed && !(dtls.handshake.type == 1)) || sctp.checksum.status == 0"
     command = ["tshark", "-n", "-r", str(tmp_path / "plain.pcapng"), "-Y", wrong]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == ""

@@ -74,9 +74,11 @@ def _places(facts: Facts) -> Iterator[Finding]:
     if passed:
         ways = zip((0, 1), session.sights.transits_ns, strict=True)
         known = [(side, way) for side, way in ways if way is not None]
-        apart = " and ".join(f"{way / 1e6:.1f} ms on {facts.letter(s)}'s way" for s, way in known)
-        text = f"Datagrams were captured at two places of their way, {apart}: what is sent is "
-        text += "timed at the first, what arrives at the second."
+        apart = " and ".join(
+            f"{way / 1e6:.1f} ms for {facts.letter(side)}'s" for side, way in known
+        )
+        text = f"Datagrams were captured at two places of their way, apart by {apart}: what is "
+        text += "sent is timed at the first, what arrives at the second."
         if session.sights.missed:
             text += f" {several(session.sights.missed, 'datagram')} of the start only the second "
             text += "one shows: missed at the first."

@@ -221,7 +221,7 @@ class Connection:
         )
         comment = f"epoch {record.epoch}" if record.epoch else ""
         content = header + record.content
-        return [Plain(datagram, "dtls", content, self.number, record.role, comment)]
+        return [Plain(datagram, "dtls", content, self.number, record.role, comment, record.epoch)]
 
     def _read_data(self, record: Opened, datagram: Datagram) -> list[Found]:
         role, packet = record.role, record.content

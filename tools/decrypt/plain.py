@@ -28,6 +28,8 @@ class Plain(NamedTuple):
     """Its number; 0 for what belongs to none, as STUN."""
     role: DtlsRole | None = None
     comment: str = ""
+    epoch: int = 0
+    """Of a DTLS record."""
 
 
 class Said(NamedTuple):
