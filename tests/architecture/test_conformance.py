@@ -36,7 +36,7 @@ EXPECTED = {
     "RTP": numbered("RTP", (1, 55)),
     "SDP": numbered("SDP", (1, 48)),
     "WHIP": numbered("WHIP", (1, 23)),
-    "IC": numbered("IC", (1, 68), (80, 96)),
+    "IC": numbered("IC", (1, 72), (80, 106)),
 }  # fmt: skip
 
 

@@ -288,15 +288,17 @@ class Stage:
         servers: int = 1,
         config: HostConfig | None = None,
         seed: int = 0,
+        address: Address = SERVER,
     ) -> None:
         self.start = start
+        self.address = address
         self.sim = Simulation(Network(LinkConfig(delay_s=start.rtt_s / 2), seed=seed))
         self.ring = keyring(seed)
         self._base = config or HostConfig()
         self._limits, self._admit = limits, admit
         self.hosts = [self.host(number) for number in range(servers)]
         self.server = self.hosts[0]
-        self.node = self.sim.add("server", self.server, SERVER)
+        self.node = self.sim.add("server", self.server, address)
         self.sim.after_step.append(self._talk)
         self._callers: list[Caller] = []
         self._spoken: dict[str, float] = {}
@@ -315,6 +317,7 @@ class Stage:
             limits=self._limits,
             admit=self._admit,
             seed=number,
+            address=self.address,
         )
 
     def trips(self, seconds: float) -> float:

@@ -213,7 +213,7 @@ def test_a_client_that_the_application_refuses_is_heard_by_signalling() -> None:
     assert up(stage, caller)
     assert caller.race.state is RaceState.SIGNALLED
     assert caller.session.path is Path.SIGNALLED
-    assert len(asked) == 2  # by datagram, by offer
+    assert asked == [("192.0.2.1", 50_000)]  # not again by its offer, nor by further checks
 
 
 def test_a_client_that_gives_up_in_the_middle_leaves_nothing() -> None:
