@@ -111,6 +111,15 @@ class Engine:
         self._model.load()
         self.info = self._model.info
 
+    def stop(self) -> None:
+        """Let the model end what it runs of its own, where it has such a door (`stop`)."""
+        stop = getattr(self._model, "stop", None)
+        if callable(stop):
+            try:
+                stop()
+            except Exception:
+                _log.exception("%s does not end well", self.info.name)
+
     def open(self, config: SessionConfig) -> Slot:
         """Take a slot; its context, if any, is taken in between frames. Raises NoCapacity."""
         slot = self._model.open(config)
@@ -243,7 +252,8 @@ class InlineHost:
         self.info = self._engine.info
 
     def stop(self) -> None:
-        """There is nothing to end."""
+        """End what the model runs of its own."""
+        self._engine.stop()
 
     def open(self, config: SessionConfig, done: Opened) -> None:
         """Take a slot now."""

@@ -30,6 +30,7 @@ from voice_backend.admission import Load
 from voice_backend.desk import LATE_GIVEN, Desk
 from voice_backend.grid import PERIOD_S, Grid
 from voice_backend.metrics import Histogram
+from voice_backend.priority import take_priority
 
 _log = logging.getLogger(__name__)
 SWITCH_INTERVAL_S: Final = 0.0005
@@ -182,8 +183,5 @@ class MediaLoop:
         if config.core is not None and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, {config.core})
-        if config.realtime_priority is not None and hasattr(os, "sched_setscheduler"):
-            try:
-                os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(config.realtime_priority))
-            except OSError as error:
-                _log.warning("the media thread runs without real-time priority: %s", error)
+        if config.realtime_priority is not None:
+            take_priority(config.realtime_priority)

@@ -37,6 +37,7 @@ from voice_backend.batches import (
 )
 from voice_backend.engine import Engine, Opened
 from voice_backend.model import Inject, ModelInfo, SessionConfig, Slot, StepIn, StepOut, VoiceModel
+from voice_backend.priority import take_priority
 from voice_backend.rings import HEADER_BYTES, Ring
 from warp.errors import InternalError, InvalidState, UsageError
 
@@ -63,6 +64,9 @@ class WorkerConfig:
     """The core that the process keeps to; None: any."""
     niceness: int = 0
     """Added to the process's."""
+    realtime_priority: int | None = None
+    """SCHED_FIFO priority of the thread that steps, where the system lets us; None: as everybody.
+    Threads that the model starts do not have it."""
 
 
 class _Orders:
@@ -230,6 +234,7 @@ class ThreadHost(_Orders):
                 self._done.append(("outs", order[1], engine.run(order[2])))
                 self.cost_s = time.monotonic() - began
             more = engine.work()
+        engine.stop()
 
 
 class ProcessHost(_Orders):
@@ -416,6 +421,7 @@ def _work(pipe: Connection, model: Callable[[], VoiceModel], config: WorkerConfi
         try:
             _serve(pipe, engine, rings[0], rings[1])
         finally:
+            engine.stop()
             for ring, one in zip(rings, memory, strict=True):
                 ring.close()
                 one.close()
@@ -460,3 +466,5 @@ def _settle(config: WorkerConfig) -> None:
             os.sched_setaffinity(0, {config.core})
         if config.niceness:
             os.nice(config.niceness)
+    if config.realtime_priority is not None:
+        take_priority(config.realtime_priority)

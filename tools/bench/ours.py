@@ -46,6 +46,9 @@ def _client_config(kind: str) -> ClientConfig:
 class OurParty(Party):
     """Drives `warp.io` sessions."""
 
+    audio_in_order = True
+    """Whether sessions put frames in order: what has a jitter buffer does that itself."""
+
     def __init__(self) -> None:
         super().__init__()
         self._server: Server | None = None
@@ -60,7 +63,9 @@ class OurParty(Party):
     async def prepare(self, role: str) -> None:
         """Open the server's one port, or the client of all calls."""
         if role == "server":
-            config = ServerConfig(warp=_OPTIONS, early_data=True)
+            config = ServerConfig(
+                warp=_OPTIONS, early_data=True, audio_in_order=self.audio_in_order
+            )
             self._server = await listen("127.0.0.1", 0, config=config)
         else:
             self._client = Client()

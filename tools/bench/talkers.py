@@ -36,6 +36,8 @@ def speech() -> tuple[bytes, ...]:
 class OurTalker(OurParty):
     """Our voice at the server, our caller at the client."""
 
+    audio_in_order = False
+
     def __init__(self) -> None:
         super().__init__()
         self._voices: Voices | None = None

@@ -27,6 +27,7 @@ from voice_backend.io.voice import Receive, Voice
 from voice_backend.loop import LoopConfig, MediaLoop
 from voice_backend.metrics import Kind, Labels, exposition, frame_families, histogram, single
 from voice_backend.model import ModelInfo, NoCapacity, SessionConfig, Slot, VoiceModel
+from voice_backend.seat import Failed
 from warp.errors import InvalidState, UsageError
 from warp.io import Session
 
@@ -34,6 +35,8 @@ _log = logging.getLogger(__name__)
 COLLECT_LEAD_S: Final = 0.003
 """The asyncio thread collects what has arrived so long before the media thread wants it."""
 CLOSE_TIMEOUT_S: Final = 2.0
+STANDSTILL_S: Final = 5.0
+_STANDSTILL: Final = f"the media loop has stood still for {STANDSTILL_S:g} s"
 MAX_RESTARTS: Final = 5
 RESTART_WINDOW_S: Final = 60.0
 MakeHost = Callable[[], EngineHost]
@@ -75,7 +78,7 @@ class Voices:
         self._voices: dict[int, Voice] = {}
         self._collected: dict[int, RtpLine] = {}
         self._number = 0
-        self._past = FrameCounts()
+        self._seen = (0, self._loop.time())
         self._stop_tick: Callable[[], None] | None = None
         self._restarts: list[float] = []
         self._unwell: str | None = None
@@ -232,6 +235,17 @@ class Voices:
         """Collect what all sessions have heard. Called by the server's audio clock."""
         for line in self._collected.values():
             line.collect()
+        done = self._media.counts.ticks
+        if done != self._seen[0]:
+            self._seen = (done, now)
+            if self._unwell == _STANDSTILL:
+                self._unwell = None
+        elif now - self._seen[1] > STANDSTILL_S and self._unwell is None:
+            # only a model that is called in the media thread can do that
+            self._unwell = _STANDSTILL
+            _log.critical("%s: %s holds it up", _STANDSTILL, self.info.name)
+            for voice in self.voices:
+                voice.receive([Failed(reason=_STANDSTILL, at_ms=voice.heard_ms)])
 
     # -- the engine's health -------------------------------------------------------------------
 
@@ -251,10 +265,11 @@ class Voices:
     async def _restart(self) -> None:
         """Start the engine again, unless that is of no use."""
         now = self._loop.time()
-        self._restarts = [at for at in self._restarts if now - at < RESTART_WINDOW_S] + [now]
+        self._restarts.append(now)
         await asyncio.to_thread(self._host.stop)
-        if len(self._restarts) > MAX_RESTARTS:
-            self._unwell = f"the engine failed {len(self._restarts)} times within a minute"
+        recent = sum(now - at < RESTART_WINDOW_S for at in self._restarts)
+        if recent > MAX_RESTARTS:
+            self._unwell = f"the engine failed {recent} times within a minute"
             _log.error("%s: not started again", self._unwell)
             return
         self._unwell = "the engine is being started again"
@@ -271,8 +286,8 @@ class Voices:
         """Serve with another engine from now on (the media thread's)."""
         old = self._desk
         self._media.remove(old)
-        self._past.add(old.past)
         self._host, self._desk = host, self._make_desk(host)
+        self._desk.past.add(old.past)
         self._media.add(self._desk)
         self._unwell = None
         _log.info("the engine of %s was started again", host.info.name)
@@ -297,7 +312,7 @@ class Voices:
 
     def _counts(self) -> FrameCounts:
         total = FrameCounts()
-        for counts in (self._past, self._desk.past, *self._seated()):
+        for counts in (self._desk.past, *self._seated()):
             total.add(counts)
         return total
 

@@ -166,6 +166,27 @@ def test_an_engine_that_hangs_fails_its_sessions_and_is_started_again() -> None:
     run(story, lambda: ThreadHost(model, WorkerConfig(hang_s=0.2)))
 
 
+def test_a_model_that_hangs_in_the_loop_is_told_and_forgiven_when_it_goes_on() -> None:
+    async def story(voices: Voices) -> None:
+        stuck, _ = await talk(voices, "stuck")
+        await until(lambda: stuck.heard_ms >= 80)
+        now = asyncio.get_running_loop().time()
+        voices.handle_tick(now)
+        assert voices.lack() is None
+        voices.handle_tick(now + 6)
+        assert stuck.failure == voices.lack() == "the media loop has stood still for 5 s"
+        with pytest.raises(NoCapacity, match="stood still"):
+            voices.reserve(SessionConfig())
+        ticks = voices.stats()["ticks"]
+        released.set()
+        await until(lambda: voices.stats()["ticks"] > ticks)
+        voices.handle_tick(now + 7)
+        assert voices.lack() is None
+        await stuck.closed
+
+    run(story)
+
+
 @pytest.mark.slow
 def test_a_worker_that_is_killed_costs_its_sessions_and_nobody_the_service() -> None:
     hosts: list[ProcessHost] = []
