@@ -183,7 +183,7 @@ class AudioOut:
     def _pass(self, payload: bytes, duration: int, free: bool) -> bool:
         """Send a frame that finds its slot free, without the queue (the hot path)."""
         driver, peer = self._driver, self._peer
-        now = driver.loop.time()
+        now = driver.now()
         present = self._begin(now)
         if self._next_tick >= present + SLOT_TICKS:
             return False
@@ -243,7 +243,7 @@ class AudioOut:
 
     def _start(self) -> None:
         """Send what is due, and the rest slot by slot."""
-        if self._pump(self._driver.loop.time()):
+        if self._pump(self._driver.now()):
             self._registered = True
             self._driver.clock.register(self, self._phase)
 

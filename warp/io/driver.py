@@ -17,7 +17,7 @@ import socket
 from collections.abc import Callable
 
 from warp.contract import Address, Datagram
-from warp.io.clock import MediaClock
+from warp.io.clock import MediaClock, clock_of
 from warp.io.port import ALL, MEDIA, Driven, Outlet, Port, Receive
 from warp.io.readers import Watch
 from warp.io.udp import UdpSocket
@@ -38,6 +38,7 @@ class Driver:
         "_watch",
         "clock",
         "loop",
+        "now",
         "ports",
         "touched",
     )
@@ -45,6 +46,8 @@ class Driver:
     def __init__(self, loop: asyncio.AbstractEventLoop, *, watch: Watch | None = None) -> None:
         """`watch` tells when sockets can be read; the loop itself unless given."""
         self.loop = loop
+        self.now = clock_of(loop)
+        """The loop's time."""
         self._watch: Watch = watch or loop
         self.clock = MediaClock(loop)
         self.ports: dict[Address, Port] = {}
@@ -129,7 +132,7 @@ class Driver:
     def flush(self, session: Driven) -> None:
         """Send what a session has to send, hand on its events, and rearm its timer."""
         peer = session.peer
-        now = self.loop.time()
+        now = self.now()
         out = peer.datagrams_to_send(now)
         if out:
             if self._checks is not None:
@@ -142,7 +145,7 @@ class Driver:
 
     def flush_media(self, session: Driven) -> None:
         """Hand on what a session heard: receiving media makes nothing leave at once."""
-        session.receive_events(self.loop.time())
+        session.receive_events(self.now())
         deadline = session.peer.get_media_timer()
         if deadline is not None and (session.deadline is None or deadline < session.deadline):
             self._wake_session(session, deadline)
@@ -181,7 +184,7 @@ class Driver:
     def _wake(self) -> None:
         self._handle = None
         self._wake_at = float("inf")
-        now = self.loop.time()
+        now = self.now()
         while self._heap and self._heap[0][0] <= now:
             deadline, _, session = heapq.heappop(self._heap)
             if session.deadline != deadline:

@@ -143,10 +143,10 @@ class Port:
         level = MEDIA if len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
         try:
             if level == MEDIA and (lane := peer.lane) is not None:
-                if not lane.receive(data, flow, driver.loop.time()):
+                if not lane.receive(data, flow, driver.now()):
                     return
             else:
-                peer.receive_datagram(data, flow, driver.loop.time())
+                peer.receive_datagram(data, flow, driver.now())
         except Exception as error:
             driver.fail(session, error)
             return

@@ -106,7 +106,10 @@ class SrtpContext:
         if size > library.MAX_RTP_BYTES:
             raise MessageTooLarge(f"a packet has at most {library.MAX_RTP_BYTES} bytes")
         session = self._outbound or self._open_outbound()
-        scratch = library.take()
+        try:  # `library.take`, in place
+            scratch = library.free.pop()
+        except IndexError:
+            scratch = library.Scratch()
         view, length = scratch.view, scratch.length
         length[0] = size
         view[0:size] = packet
@@ -136,7 +139,10 @@ class SrtpContext:
         if size > library.BUFFER_BYTES:
             raise Discard(SrtpDiscard.TOO_LONG)
         session = self._inbound or self._open_inbound()
-        scratch = library.take()
+        try:  # `library.take`, in place
+            scratch = library.free.pop()
+        except IndexError:
+            scratch = library.Scratch()
         view, length = scratch.view, scratch.length
         length[0] = size
         view[0:size] = packet

@@ -19,6 +19,7 @@ class Surroundings:
 
     def __init__(self) -> None:
         self.loop: Any = FakeLoop()
+        self.now = self.loop.time
         self.clock = MediaClock(self.loop)
         self.peer = StubPeer()
         self.sent: list[Any] = []
