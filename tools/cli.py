@@ -195,6 +195,30 @@ def bench_channel(as_json: Json = False, quick: Quick = False) -> None:
     _report(asyncio.run(run(quick=quick)), as_json)
 
 
+@bench_app.command("voice")
+def bench_voice(
+    as_json: Json = False,
+    quick: Quick = False,
+    sessions: Annotated[
+        int | None, typer.Option(min=1, max=32, help="Measure this number alone.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Write the picture here (PNG).")] = Path("voice.png"),
+) -> None:
+    """Conversations that the embedded voice carries with every frame on time, and its delay."""
+    prepare_backend(EMBEDDED)
+    from warp_tools.bench.voice import plot, run
+
+    report = asyncio.run(run(quick=quick, sessions=sessions))
+    plot(report, out)
+    out.with_suffix(".json").write_text(json.dumps(report.to_json(), indent=2) + "\n")
+    if as_json:
+        _print_json(report.to_json())
+    else:
+        report.show(Console())
+        typer.echo(f"{out}, {out.with_suffix('.json')}")
+    raise typer.Exit(0 if report.targets_met else 1)
+
+
 @bench_app.command("instant")
 def bench_instant(as_json: Json = False, quick: Quick = False) -> None:
     """Tickets opened and refused, sessions out of first datagrams, a flood of bad ones."""

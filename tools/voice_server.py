@@ -65,10 +65,15 @@ class VoiceServer:
             server.set_greet(lambda arrival: greet(arrival.session))
         self.house = LiveHouse(
             voices,
-            server=server.server if isinstance(server, InstantServer) else server,
+            server=self.plain,
             signalling=signalling,
             authorize=authorize,
         )
+
+    @property
+    def plain(self) -> Server:
+        """The server that answers offers."""
+        return self.server.server if isinstance(self.server, InstantServer) else self.server
 
     @property
     def instant(self) -> InstantServer:
