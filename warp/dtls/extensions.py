@@ -204,10 +204,9 @@ def encode_key_shares(shares: Mapping[int, bytes]) -> bytes:
 @strict("RFC 8446 section 4.2.8", "key_share")
 def decode_key_share(body: bytes) -> tuple[int, bytes]:
     """Return group and share of a ServerHello."""
-    reader = Reader(body)
-    entry = _key_share_entry(reader)
-    reader.expect_end()
-    return entry
+    if len(body) < 5 or (body[2] << 8 | body[3]) != len(body) - 4:
+        raise OctetsError("a key share that is empty, or of another length than it says")
+    return body[0] << 8 | body[1], body[4:]
 
 
 def encode_key_share(group: int, share: bytes) -> bytes:

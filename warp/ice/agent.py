@@ -295,11 +295,13 @@ class IceAgent:
             if context.rider is not None:
                 for flow in flows:
                     context.rider.receive_path(flow, now)
-        status = generations.current.paths.status()
+        paths = generations.current.paths
+        status = paths.status()
         if status is not self._status:
             self._status = status
             self._become(_STATUS_INPUTS[status], now)
-        self.settled_flow = generations.in_use.paths.flow
+        alone = generations.previous is None
+        self.settled_flow = paths.flow if alone else generations.in_use.paths.flow
 
     def _become(self, why: Input, now: float) -> None:
         state = TRANSITIONS.get((self.state, why), self.state)
