@@ -212,6 +212,52 @@ def test_a_spoken_question_gets_a_spoken_answer(networks: Networks) -> None:
     )
 
 
+def test_a_hum_costs_no_sentence(networks: Networks) -> None:
+    call = Call(networks)
+    call.feed(at_16k(said(networks, "Count from one to five, please.")))
+    call.wait_for(SpeakingOn)
+    call.feed(np.zeros(4800, np.int16))
+    call.feed(at_16k(said(networks, "Mm-hm.")))
+    call.wait_for(SpeakingOff, 8000)
+    assert call.of(Cancelled) == []
+    told = "".join(event.delta for event in call.of(OutText))
+    assert words(told) == ["one", "two", "three", "four", "five"]
+    call.feed(np.zeros(32_000, np.int16))
+    assert len(call.of(SpeakingOn)) == 1, "nobody answers a hum"
+
+
+@pytest.mark.parametrize("text", ["No.", "Stop.", "Wait."])
+def test_a_short_word_stops_it(networks: Networks, text: str) -> None:
+    call = Call(networks)
+    call.feed(at_16k(said(networks, "Count from one to twenty, please.")))
+    call.wait_for(SpeakingOn)
+    call.feed(np.zeros(9600, np.int16))
+    call.feed(at_16k(said(networks, text)))
+    call.wait_for(Cancelled, 1500)
+
+
+def test_noise_is_nobody(networks: Networks) -> None:
+    """A cough, the mains, silence, and clipping are not answered."""
+    call = Call(networks)
+    rng = np.random.default_rng(1)
+    at = np.arange(16_000) / 16_000
+    cough = 9000 * rng.standard_normal(16_000) * np.exp(-at * 12)
+    mains = 6000 * np.sin(2 * np.pi * 100 * at)
+    square = 32767 * np.sign(np.sin(2 * np.pi * 220 * at))
+    for sound in (cough, mains, square, np.zeros(16_000)):
+        call.feed(np.asarray(np.clip(sound, -32768, 32767), np.int16))
+        call.feed(np.zeros(16_000, np.int16))
+    assert call.of(SpeakingOn) == []
+
+
+def test_clipped_speech_is_answered(networks: Networks) -> None:
+    call = Call(networks)
+    loud = at_16k(said(networks, "What is seven times eight?")).astype(np.float32) * 12
+    call.feed(np.asarray(np.clip(loud, -32768, 32767), np.int16))
+    call.wait_for(SpeakingOff)
+    assert "fifty-six" in "".join(event.delta for event in call.of(OutText))
+
+
 def test_it_yields_to_speech_and_not_to_its_own_voice(networks: Networks) -> None:
     call = Call(networks)
     call.feed(at_16k(said(networks, "Count from one to twenty, please.")))

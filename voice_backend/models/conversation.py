@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from voice_backend.frames import Frame
 from voice_backend.model import Delegate, Inject, InText, ModelEvent, SessionConfig
 from voice_backend.models.heard import Memory
+from voice_backend.models.hum import heard_as
 from voice_backend.models.jobs import JobClass
 from voice_backend.models.listener import Asked, Listener, Question
 from voice_backend.models.mouth import Utterance
@@ -101,7 +102,7 @@ class Conversation:
         self._echo = OwnEcho()
         self._events: list[ModelEvent] = []
         self._told: deque[str] = deque(maxlen=MOST_TOLD)
-        self._words: tuple[str, int, int] | None = None
+        self._words = ""  # of the short piece of speech over ours that was heard last
         self._delegations = 0
         self._now_ms = 0
         self._owing = False  # a turn is over, and what was said in it is being found out
@@ -162,10 +163,11 @@ class Conversation:
             case Question.PARTIAL:
                 if text and asked.start_ms >= self._listener.final_ms:
                     self._tell_heard(asked, text, final=False)
-                    self._floor.receive_words(text)
+                    if self._floor.holder is Holder.BOTH:
+                        self._floor.receive_words(self._heard_as(asked, text))
             case Question.WORDS:
-                self._words = (text or "", asked.start_ms, asked.end_ms)
-                self._floor.receive_words(text or "")
+                self._words = self._heard_as(asked, text or "")
+                self._floor.receive_words(self._words)
             case Question.SEGMENT | Question.FINAL:
                 self._receive_final(asked, text or "")
         self._settle_events()
@@ -205,7 +207,9 @@ class Conversation:
         self.talker.memory = copy.deepcopy(state.memory)
         for text in state.known:
             self.talker.know(text)
-        self._listener.texts, self._listener.turn = list(state.texts), state.turn
+        self._listener.begin_turn(state.turn)
+        for text in state.texts:
+            self._listener.add_text(text)
         self._told = deque(state.told, maxlen=MOST_TOLD)
         self._delegations = state.delegations
         self.speaker.go_on(state.left, state.offset, state.said)
@@ -272,7 +276,7 @@ class Conversation:
     def _receive_final(self, asked: Asked, text: str) -> None:
         if text:
             self._tell_heard(asked, text, final=True)
-            self._listener.texts.append(text)
+            self._listener.add_text(text)
         if asked.what is Question.SEGMENT or asked.number != self._listener.turn:
             return
         self._owing = False
@@ -290,13 +294,17 @@ class Conversation:
             self._events.append(Delegate(delegation_id=name, offset_ms=self._now_ms))
         self.speaker.say(reply.text)
 
+    def _heard_as(self, asked: Asked, text: str) -> str:
+        return heard_as(text, self._listener.sound_of(asked.start_ms, asked.end_ms))
+
     def _tell_heard(self, asked: Asked, text: str, *, final: bool) -> None:
         self._events.append(
             InText(delta=text, start_ms=asked.start_ms, end_ms=asked.end_ms, final=final)
         )
 
     def _tell_back_channel(self, start_ms: int, end_ms: int) -> None:
-        words, self._words = self._words, None
-        if words is not None and words[0]:
-            self._tell_heard(Asked(Question.WORDS, 0, start_ms, end_ms), words[0], final=True)
-        self._listener.settle(Asked(Question.WORDS, 0, start_ms, end_ms))
+        asked = Asked(Question.WORDS, 0, start_ms, end_ms)
+        words, self._words = self._words, ""
+        if words:
+            self._tell_heard(asked, words, final=True)
+        self._listener.settle(asked)

@@ -30,6 +30,8 @@ TOKENS_BESIDE: Final = 2
 SHORTEST: Final = RATE // 4
 """The encoder needs some sound to stand on; less is padded with silence."""
 HEADS, HEAD_WIDTH = 8, 36
+NO_SPEECH: Final = frozenset({"you"})
+"""What it writes for sounds that are no speech, and nobody says alone."""
 SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
 FOLDER: Final = "moonshine_voice/assets/tiny-en"
 
@@ -72,7 +74,8 @@ class Ears:
         yield
         most = int(len(sound) / RATE * TOKENS_A_SECOND) + TOKENS_BESIDE
         ids = yield from self._decode(states, most)
-        return self.text_of(ids)
+        text = self.text_of(ids)
+        return "" if text.strip(" .,?!").lower() in NO_SPEECH else text
 
     def text_of(self, ids: list[int]) -> str:
         """Return the text of tokens."""

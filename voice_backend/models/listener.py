@@ -9,6 +9,7 @@ frames ─▶ Recent (16 s) ◀── spans of speech ── Floor
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
@@ -28,6 +29,8 @@ PARTIAL_MS: Final = 600
 LONGEST_GUESS_MS: Final = 6_000
 SEGMENT_MS: Final = 7_000
 """A span as long is heard at its next pause, and is final then."""
+MOST_TEXTS: Final = 32
+"""Spans of one turn that are kept: minutes of speech without an end."""
 LONGEST_MS: Final = 13_000
 """And here without a pause."""
 
@@ -66,7 +69,7 @@ class Listener:
         self._now_ms = 0
         self.final_ms = 0
         """Up to here words are final, or were none."""
-        self.texts: list[str] = []
+        self.texts: deque[str] = deque(maxlen=MOST_TEXTS)
         """Of the turn under way, what is final."""
         self.turn = 0
 
@@ -110,4 +113,8 @@ class Listener:
         """Another turn has begun: its words are its own."""
         if turn != self.turn:
             self.turn = turn
-            self.texts = []
+            self.texts.clear()
+
+    def add_text(self, text: str) -> None:
+        """Take words of the turn under way that are final."""
+        self.texts.append(text)
