@@ -40,6 +40,7 @@ class Voice:
         "failure",
         "line",
         "number",
+        "released",
     )
 
     def __init__(
@@ -60,6 +61,8 @@ class Voice:
         self.dropped = 0
         """Events that nobody read in time."""
         self.line: Line | None = None
+        self.released = False
+        """Whether it is to end: a slot that comes later is given back at once."""
 
     def __aiter__(self) -> Voice:
         return self
@@ -136,17 +139,22 @@ class Voice:
 
     def receive(self, events: list[VoiceEvent]) -> None:
         """Hand on what the voice says of itself."""
-        for event in events:
-            if isinstance(event, Failed):
-                self.failure = event.reason
-            if self._receive is not None:
-                self._receive(event)
-            elif self._events.unread < MAX_UNREAD:
-                self._events.put(event)
-            else:
-                self.dropped += 1
-        if self.failure is not None:
-            self._voices.release(self)
+        try:
+            for event in events:
+                if isinstance(event, Failed):
+                    self.failure = event.reason
+                self._hand_on(event)
+        finally:
+            if self.failure is not None:
+                self._voices.release(self)
+
+    def _hand_on(self, event: VoiceEvent) -> None:
+        if self._receive is not None:
+            self._receive(event)
+        elif self._events.unread < MAX_UNREAD:
+            self._events.put(event)
+        else:
+            self.dropped += 1
 
     def end(self) -> None:
         """Be over: the slot is free."""

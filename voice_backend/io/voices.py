@@ -181,7 +181,7 @@ class Voices:
 
     async def join(self, line: Line, voice: Voice) -> None:
         """Open a slot for a place that was reserved, over any kind of line. Raises NoCapacity."""
-        if voice.closed.done():
+        if voice.released:
             raise InvalidState("the voice has ended")
         opened: asyncio.Future[None] = self._loop.create_future()
         voice.line = line
@@ -200,7 +200,7 @@ class Voices:
         def done(result: Slot | Exception, desk: Desk) -> None:
             if isinstance(result, Exception):
                 self._crossing.send(settle, result)
-            elif voice.closed.done() or desk is not self._desk:
+            elif voice.released or desk is not self._desk:
                 desk.close(result)
                 self._crossing.send(settle, InvalidState("the voice has ended"))
             else:
@@ -216,6 +216,7 @@ class Voices:
 
     def release(self, voice: Voice) -> None:
         """End a voice: its slot is freed before the next tick. Harmless when repeated."""
+        voice.released = True
         if self._voices.pop(voice.number, None) is None:
             return
         self._collected.pop(voice.number, None)

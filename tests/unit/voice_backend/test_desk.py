@@ -57,9 +57,9 @@ def test_a_reserve_hides_a_late_engine_at_the_price_of_its_length() -> None:
     line.fed = [ramp(n) for n in (1, 2, 3, 4, 5)]
     room.run(3)
     room.host.held = 1  # one batch stays with the engine for longer than a tick
-    room.run(1)
+    room.run(2)
     room.host.held = 0
-    room.run(3)
+    room.run(2)
     assert [int(pcm[0]) for pcm in line.given] == [0, 0, 1, 2, 3, 4, 5]
     assert room.desk.seats[slot].counts.late_frames == 0
 
@@ -97,7 +97,7 @@ def test_a_frame_that_comes_late_is_dropped_and_the_next_is_in_time() -> None:
     slot, _ = room.join("")
     room.run(5)
     room.host.held = 2
-    room.run(1)
+    room.run(2)
     room.host.held = 0
     room.run(5)
     counts = room.desk.seats[slot].counts

@@ -9,10 +9,12 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from tests.unit.voice_backend.desks import FakeLine
+from voice_backend.engine import Engine, InlineHost
 from voice_backend.io import Voice, Voices, VoicesConfig, inline, open_voices
 from voice_backend.io.voices import MakeHost
 from voice_backend.model import (
@@ -164,6 +166,54 @@ def test_an_engine_that_hangs_fails_its_sessions_and_is_started_again() -> None:
         assert voices.stats()["restarts"] == 1
 
     run(story, lambda: ThreadHost(model, WorkerConfig(hang_s=0.2)))
+
+
+class SlowToOpen(InlineHost):
+    """Opens when it is told to."""
+
+    asked: ClassVar[list] = []
+
+    def open(self, config, done) -> None:
+        self.asked.append(lambda: super(SlowToOpen, self).open(config, done))
+
+
+def test_a_slot_that_comes_when_nobody_waits_any_more_is_given_back() -> None:
+    model = ScriptedModel(info=INFO)
+
+    async def story(voices: Voices) -> None:
+        voice = voices.reserve(SessionConfig())
+        joining = asyncio.create_task(voices.join(FakeLine(), voice))
+        await until(lambda: SlowToOpen.asked)
+        joining.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+        await voice.closed
+        taken: list[int] = []
+        open_now = SlowToOpen.asked.pop()
+        voices.post(lambda _: (open_now(), taken.append(model.taken)))
+        await until(lambda: taken)
+        assert taken == [0]
+        assert not voices._desk.seats
+        with pytest.raises(InvalidState, match="ended"):
+            await voices.join(FakeLine(), voice)
+
+    run(story, lambda: SlowToOpen(Engine(model)))
+
+
+def test_an_application_that_fails_at_an_event_keeps_no_slot() -> None:
+    def receive(event: object) -> None:
+        raise RuntimeError("the application's own")
+
+    async def story(voices: Voices) -> None:
+        reported: list = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        voice, _ = await talk(voices, "bad", receive=receive)
+        await voice.closed
+        assert voice.failure == "out of ideas"
+        assert [str(error) for error in reported] == ["the application's own"]
+
+    run(story)
 
 
 def test_a_model_that_hangs_in_the_loop_is_told_and_forgiven_when_it_goes_on() -> None:
