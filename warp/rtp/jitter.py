@@ -19,9 +19,10 @@ Opus, 8 to 48 kHz clocks. Nothing here decodes.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from warp.rtp.delay import DelayMeter
+from warp.rtp.numbering import BufferedPacket, Numbering
 from warp.rtp.opus import CLOCK_RATE, FRAME_SAMPLES, has_fec, is_dtx, packet_samples
 from warp.rtp.playout import Action, JitterConfig, JitterCounts, Placing, Step
 
@@ -32,71 +33,12 @@ _DECAY_S = 1.0
 _LOSSY = 0.003
 _VERY_LOSSY = 0.02
 """Shares of lost packets above which redundancy is waited for, on a calm path and on any."""
+_LATE_RUN = 5
+"""So many packets too late, with none in between that was not, are believed."""
 _NUDGE = 240
 _TOO_FAR = 480
 _TOO_CLOSE = 360
 """How far from the wanted delay, in ticks, nothing is done about it: each change is heard."""
-
-
-class _Packet(NamedTuple):
-    sequence: int
-    payload: bytes
-    ticks: int
-
-
-class _Numbers:
-    """Extends sequence numbers and timestamps, and knows what has been played."""
-
-    __slots__ = (
-        "_played",
-        "_recent",
-        "heard",
-        "heard_at",
-        "heard_to",
-        "highest",
-        "latest",
-        "suspect",
-    )
-
-    def __init__(self, recent: int) -> None:
-        self._played: dict[int, None] = {}
-        self._recent = recent
-        self.begin(0, 0)
-        self.suspect: int | None = None
-        """Transit of the packet that leapt last."""
-
-    def begin(self, sequence: int, timestamp: int) -> None:
-        self.highest = sequence
-        self.latest = timestamp
-        self.heard = sequence - 1
-        """Sequence number played last."""
-        self.heard_at = timestamp - (1 << 32)
-        """Its timestamp: what belongs before it comes too late, however long it lasts."""
-        self.heard_to = timestamp
-        self._played.clear()
-
-    def extend(self, sequence: int, timestamp: int) -> tuple[int, int]:
-        """Return both without their wraps, near to the highest so far (RFC 3550 A.1)."""
-        ahead = ((sequence - self.highest + 0x8000) & 0xFFFF) - 0x8000
-        later = ((timestamp - self.latest + 0x80000000) & 0xFFFFFFFF) - 0x80000000
-        return self.highest + ahead, self.latest + later
-
-    def play(self, packet: _Packet, timestamp: int) -> int:
-        """Remember what is played; returns how many packets before it were missing."""
-        sequence = packet.sequence
-        # numbers without time between them were padding
-        missing = max(sequence - self.heard - 1, 0) if timestamp > self.heard_to else 0
-        self.heard_to = timestamp + packet.ticks
-        self.heard = max(self.heard, sequence)
-        self.heard_at = timestamp
-        played = self._played
-        played[timestamp] = None
-        if len(played) > self._recent:
-            del played[next(iter(played))]
-        return missing
-
-    def was_played(self, timestamp: int) -> bool:
-        return timestamp in self._played
 
 
 class JitterBuffer:
@@ -105,6 +47,7 @@ class JitterBuffer:
     __slots__ = (
         "_bounds",
         "_fec",
+        "_late_run",
         "_loss",
         "_meter",
         "_numbers",
@@ -128,14 +71,15 @@ class JitterBuffer:
         """Media time up to which steps were taken; None before the first packet is due."""
         self._bounds = _ticks(config.min_delay_s), _ticks(config.max_delay_s)
         self._meter = DelayMeter(config.window_s, config.quantile)
-        self._numbers = _Numbers(2 * config.capacity)
-        self._packets: dict[int, _Packet] = {}
+        self._numbers = Numbering(2 * config.capacity)
+        self._packets: dict[int, BufferedPacket] = {}
         self._stalled = 0
         self._quiet = True
         self._fec = 0
         """Ticks that a packet of the source lasts, when it carries redundancy."""
         self._loss = 0.0
         self._pace = 0
+        self._late_run = 0
         self._taken_at = float("-inf")
 
     def __len__(self) -> int:
@@ -169,9 +113,9 @@ class JitterBuffer:
             self.restart()
             numbers.begin(sequence, timestamp)
         numbers.suspect = None
-        return self._place(_Packet(sequence, payload, ticks), timestamp, transit, now)
+        return self._place(BufferedPacket(sequence, payload, ticks), timestamp, transit, now)
 
-    def _place(self, packet: _Packet, timestamp: int, transit: int, now: float) -> Placing:
+    def _place(self, packet: BufferedPacket, timestamp: int, transit: int, now: float) -> Placing:
         counts, numbers, position = self.counts, self._numbers, self.position
         if timestamp in self._packets or numbers.was_played(timestamp):
             counts.duplicates += 1
@@ -180,15 +124,20 @@ class JitterBuffer:
             numbers.highest, numbers.latest = packet.sequence, max(numbers.latest, timestamp)
         elif packet.sequence < numbers.highest:
             counts.reordered += 1
-        late = position is not None and (
-            timestamp + packet.ticks <= position or timestamp < numbers.heard_at
-        )
+        overtaken = timestamp < numbers.heard_at
+        late = overtaken or (position is not None and timestamp + packet.ticks <= position)
         # in a pause nobody waits
         due = self._stalled > 0 and not self._quiet and packet.sequence <= numbers.heard + 1
         self._measure(transit, now, waited_for=late or due)
         if late:
             counts.late += 1
-            return Placing.LATE
+            self._late_run += not overtaken
+            if overtaken or self._late_run < _LATE_RUN or self._packets:
+                return Placing.LATE
+            # the way has become longer for good, or stood still: what it was like is no measure
+            self._forget_delay()
+            self._meter.add(transit, now)
+        self._late_run = 0
         self._packets[timestamp] = packet
         if len(self._packets) > self.config.capacity:
             del self._packets[min(self._packets)]
@@ -220,13 +169,15 @@ class JitterBuffer:
     def restart(self) -> None:
         """Begin anew with the next packet; the wanted delay stays, packets that wait go."""
         self._packets.clear()
-        self._meter.clear()
-        self.position = None
-        self._stalled = 0
+        self._forget_delay()
         self._quiet = True
-        self._pace = 0
         self._numbers.suspect = None
         self.counts.restarts += 1
+
+    def _forget_delay(self) -> None:
+        self._meter.clear()
+        self.position = None
+        self._stalled = self._late_run = self._pace = 0
 
     # -- out -----------------------------------------------------------------------------------
 
@@ -247,9 +198,7 @@ class JitterBuffer:
         self._taken_at = now
         if self.position is None:
             return 0
-        over = self.delay(now, held) - _ticks(self.config.ceiling_s)
-        if over > 0:
-            self._leave_out(-(-over // UNIT) * UNIT)
+        self._keep_below_ceiling(now, held)
         excess = self.delay(now, held) - self.target
         if self._pace > 0:
             stays = excess > UNIT
@@ -260,8 +209,12 @@ class JitterBuffer:
         self._pace = (1 if excess > 0 else -1) if stays else 0
         return excess if stays else 0
 
-    def _leave_out(self, ticks: int) -> None:
+    def _keep_below_ceiling(self, now: float, held: int) -> None:
         """Move on past media that has become too old."""
+        over = self.delay(now, held) - _ticks(self.config.ceiling_s)
+        if over <= 0:
+            return
+        ticks = -(-over // UNIT) * UNIT
         position = self.position = (self.position or 0) + ticks
         packets = self._packets
         if packets:
@@ -310,8 +263,9 @@ class JitterBuffer:
         first = min(self._packets)
         early = first - (_ticks(now) - self._meter.base - self.target)
         self.position = first - max(early, 0) // UNIT * UNIT
+        self._keep_below_ceiling(now, 0)
 
-    def _pass_over(self, gap: int, packet: _Packet, now: float, held: int) -> int:
+    def _pass_over(self, gap: int, packet: BufferedPacket, now: float, held: int) -> int:
         """Shorten a gap by what was made up in its place, or may be left out; returns the rest."""
         missing = packet.sequence - self._numbers.heard - 1
         if missing > 0:
@@ -329,7 +283,7 @@ class JitterBuffer:
         self.position = (self.position or 0) + skip
         return gap - skip
 
-    def _bridge(self, gap: int, want: int, packet: _Packet, now: float, held: int) -> Step:
+    def _bridge(self, gap: int, want: int, packet: BufferedPacket, now: float, held: int) -> Step:
         """Fill the way to the next packet."""
         position = self.position or 0
         silent = self._quiet
@@ -351,7 +305,7 @@ class JitterBuffer:
         self.position = position + ticks - wanting
         return self._make_up(Action.COMFORT, ticks)
 
-    def _play(self, packet: _Packet, timestamp: int, skip: int) -> Step:
+    def _play(self, packet: BufferedPacket, timestamp: int, skip: int) -> Step:
         missing = self._numbers.play(packet, timestamp)
         counts = self.counts
         counts.played += 1
