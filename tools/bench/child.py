@@ -21,6 +21,7 @@ from warp_tools.bench.slices import Slices
 from warp_tools.lines import Line, Lines, pin_to_core
 
 _OPEN_TIMEOUT_S = 20.0
+_ON_ITS_WAY_S = 0.3
 
 
 def resident_kib() -> int:
@@ -139,6 +140,9 @@ class Child:
         self._party.arrivals.begin()
         packets = self._party.packets
         await slices.sample(seconds)
+        if raw:
+            # what was said in the last slice is on its way still
+            await asyncio.sleep(_ON_ITS_WAY_S)
         self._party.collect()
         packets = self._party.packets - packets
         late = self._party.arrivals.lateness()

@@ -16,8 +16,8 @@ from warp_tools.bench.report import Report, Target, ratios
 from warp_tools.bench.slices import Slices
 
 SESSIONS_RATIO = 2.5
-OUR_STEPS = (30, 40, 50, 60, 70, 80, 90, 100)
-AIORTC_STEPS = (8, 12, 16, 20, 24, 28, 32, 40)
+OUR_STEPS = (24, 30, 36, 42, 48, 54, 60, 66, 72, 80)
+AIORTC_STEPS = (8, 10, 12, 14, 16, 20, 24, 28)
 
 
 async def run(*, quick: bool = False) -> Report:
