@@ -85,6 +85,7 @@ class Admission:
         "_declined",
         "half_open",
         "max_sessions",
+        "room",
         "sessions",
     )
 
@@ -98,6 +99,8 @@ class Admission:
         self.sessions = 0
         self.max_sessions = config.max_sessions
         """Proven or not; whoever answers the calls may take fewer than the configuration says."""
+        self.room: Callable[[], str | None] | None = None
+        """Says why whoever answers the calls cannot take one more; None when it can."""
 
     def why_not(self, ticket_id: bytes, prefix: str, waiting: int) -> InstantDiscard | None:
         """Return why a client that nothing is known of cannot be taken on, or None."""
@@ -113,7 +116,13 @@ class Admission:
     @property
     def has_room(self) -> bool:
         """Whether another handshake may begin."""
-        return self.half_open < self._config.max_half_open and self.sessions < self.max_sessions
+        return self.why_full() is None
+
+    def why_full(self) -> str | None:
+        """Return why no other handshake may begin, in words for signalling; None when it may."""
+        if self.half_open >= self._config.max_half_open or self.sessions >= self.max_sessions:
+            return f"the server already serves {self.sessions} sessions"
+        return None if self.room is None else self.room()
 
     def ask(self, attempt: bytes, ticket: Ticket, address: Address | None) -> Verdict:
         """Return what the application says, or has said of this attempt (`replay.attempt_key`)."""

@@ -182,9 +182,9 @@ class Answers:
         return Answer(status, str(described), ufrag)
 
     def _require_room(self) -> None:
-        admission = self._entrance.admission
-        if not admission.has_room:
-            raise InvalidState(f"the server already serves {admission.sessions} sessions")
+        why = self._entrance.admission.why_full()
+        if why is not None:
+            raise InvalidState(why)
 
     def _attempt(self, offer: SessionDescription) -> Attempt:
         """Return the client's part of the ufrag: the same facts, written by us."""

@@ -147,7 +147,13 @@ class Calls:
             raise full(f"the server holds {len(self._by_id)} calls", self._retry_after_s)
         why = None if self.room is None else self.room()
         if why is not None:
-            raise full(why, self._retry_after_s, code="session_capacity")
+            raise self.full(why)
+
+    def full(self, why: str) -> Refusal:
+        """Return the refusal of a call that there is no place for, under its own code."""
+        if self.room is not None and self.room() == why:
+            return full(why, self._retry_after_s, code="session_capacity")
+        return full(why, self._retry_after_s)
 
     def new_id(self) -> str:
         """Return a name that nobody can guess: it is all that a hang-up needs.

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from instant_connect.answers import Status
-from instant_connect.calls import Call, CallInfo, Calls, CallSession, full
+from instant_connect.calls import Call, CallInfo, Calls, CallSession
 from instant_connect.config import SignallingConfig
 from instant_connect.exchange import (
     SDP,
@@ -222,7 +222,7 @@ class Signalling:
         except InvalidConfig as error:
             raise Refusal(400, "invalid_offer", str(error)) from error
         except InvalidState as error:
-            raise full(str(error), self._config.retry_after_s) from error
+            raise self.calls.full(str(error)) from error
 
     def _links(self) -> Headers:
         return tuple([("Link", server.link()) for server in self._config.ice_servers])

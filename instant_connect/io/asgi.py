@@ -97,6 +97,8 @@ def signalling_app(
     """
     routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy, forward)
     routes.calls.room = room
+    if isinstance(server, InstantServer):
+        server.limit_sessions(routes.config.max_calls, room)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -145,7 +147,6 @@ class _Routes:
             self._instant, server = server, server.server
             self._prospects = Prospects(self._instant, ended=self._forget)
             self._instant.receive_arrivals(self._receive_arrival)
-            self._instant.limit_sessions(config.max_calls)
         self._signalling = Signalling(
             server,
             config,

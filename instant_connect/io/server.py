@@ -133,13 +133,15 @@ class InstantServer(SessionOwner):
         """Replace what is called at T1."""
         self._greet = greet
 
-    def limit_sessions(self, most: int) -> None:
+    def limit_sessions(self, most: int, room: Callable[[], str | None] | None = None) -> None:
         """Take no more than so many sessions at a time, nor more than the configuration says.
 
-        Beyond that first datagrams are dropped, and offers refused: `InvalidState`.
+        `room` says why whoever answers the calls cannot take one more, or None when it can. Beyond
+        that first datagrams are dropped, and offers refused: `InvalidState`, with that reason.
         """
         admission = self.host.sessions.admission
         admission.max_sessions = min(admission.max_sessions, most)
+        admission.room = room
 
     def find(self, ufrag: str) -> Arrival | None:
         """Return the session of a ufrag, proven or not, or None."""

@@ -477,6 +477,29 @@ def test_calls_by_tickets_are_calls_too() -> None:
     play(story)
 
 
+def test_whoever_answers_says_when_there_is_no_room_also_for_tickets() -> None:
+    async def story() -> None:
+        full: list[str] = []
+        async with (
+            open_instant_site(room=lambda: full[0] if full else None) as site,
+            client_of(site) as client,
+        ):
+            await site.fill(client)
+            full.append("all 16 voices are talking")
+            with pytest.raises((WarpError, AssertionError)):
+                await client.connect(timeout_s=1.0)
+            assert site.live == 0
+            refused = site.responses[-1]
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
+            assert refused.json()["error"]["code"] == "session_capacity"
+            assert full[0] in refused.json()["error"]["message"]
+            full.clear()
+            await client.connect()
+            await site.accepted()
+
+    play(story)
+
+
 def test_whoever_asks_too_often_is_told_when_to_come_back() -> None:
     async def story() -> None:
         async with open_instant_site(rate_per_s=0.5, burst=3) as site:
