@@ -133,8 +133,8 @@ class Desk:
     def _collect(self) -> None:
         for out in self._host.collect():
             seat = self.seats.get(out.slot)
-            if seat is not None:
-                seat.receive(out)
+            if seat is not None and seat.receive(out):
+                self._lines[out.slot].flush()
 
     def _hear(self, now: float, due: float) -> list[StepIn]:
         batch = []

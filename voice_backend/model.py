@@ -296,8 +296,9 @@ class VoiceModel(Protocol):
     def step(self, batch: Sequence[StepIn]) -> Sequence[StepOut]:
         """Hear a frame of every slot and return a frame of every slot (the hot path).
 
-        One StepIn a slot; one StepOut for each, in any order. A fault of one slot is its `error`;
-        an exception is the engine's fault, and the frame of all of them is lost.
+        One StepIn a slot; one StepOut for each, in any order. `seq` leaps where the engine was so
+        far behind that batches were lost. A fault of one slot is its `error`; an exception is the
+        engine's fault, and the frame of all of them is lost.
         """
 
     def prefill(self, slot: Slot, context: Context) -> Iterator[Progress]:

@@ -103,25 +103,28 @@ class Seat:
         """Note in which batch a StepIn was handed to the engine."""
         self._handed.append((seq, batch))
 
-    def receive(self, out: StepOut) -> None:
-        """Take in what the model says."""
+    def receive(self, out: StepOut) -> bool:
+        """Take in what the model says; returns whether it took back what it was saying."""
         if self.failed:
-            return
+            return False
         if out.usage_ratio is not None:
             self.usage_ratio = out.usage_ratio
-        ratio = self._slicer.ratio
+        ratio, yielded = self._slicer.ratio, False
         for event in out.events:
             if isinstance(event, Cancelled):
                 event = self._yielded(event, out.seq * ratio)
+                yielded = True
             self._say(event)
         if out.error is not None:
             self.fail(out.error)
-        elif out.pcm is not None:
-            if fault_of(out.pcm, self._info.frame_samples_out) is not None:
-                self.counts.unusable += ratio
-                return
+        elif out.pcm is None:
+            pass
+        elif fault_of(out.pcm, self._info.frame_samples_out) is not None:
+            self.counts.unusable += ratio
+        else:
             for part, pcm in enumerate(self._slicer.cut(out.pcm)):
                 self.playout.receive(out.seq * ratio + part, pcm, out.epoch)
+        return yielded
 
     def _yielded(self, event: Cancelled, index: int) -> Cancelled:
         """Drop what the model has taken back; returns the event with what was played in truth."""

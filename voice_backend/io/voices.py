@@ -364,6 +364,8 @@ class Voices:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._media.stop)
         await asyncio.to_thread(self._host.stop)
+        for voice in voices:
+            voice.end()
 
 
 async def open_voices(

@@ -198,7 +198,7 @@ def test_cancel_silences_within_the_tick_and_old_frames_never_come_back() -> Non
     room.desk.cancel(slot)
     given = len(line.given)
     room.run(20)
-    assert line.flushed == 1
+    assert line.flushed == 2  # when it is told, and when the model has heard of it
     # the first frame after it ends without a click, within 5 ms
     assert not any(line.loud()[given + 1 :])
     assert line.of(Cancelled)
@@ -222,6 +222,8 @@ def test_a_model_that_yields_takes_back_what_lies_in_reserve() -> None:
     assert cancelled.played_ms == 20 * (sum(loud) - 1)
     assert counts.fenced >= 1
     assert counts.late_frames == 0
+    # and what had been given out and waited to leave
+    assert line.flushed == 1
 
 
 def test_what_is_injected_is_said() -> None:
