@@ -3,9 +3,10 @@
 asyncio thread   hear(octets) ─▶ pieces ─┐        send(octets) ◀─ call_soon_threadsafe
 media thread                             └▶ take   give ─▶ rate, format ─┘
 
-Pieces come in a client's own rhythm: 20 ms, 100 ms, a whole file. A cushion as long as the longest
-recent piece hides that rhythm; what piles up beyond it is let go where it is quiet, and in the end
-where it is not: a live session is never more than `MAX_BEHIND_S` behind.
+Pieces come in a client's own rhythm: 20 ms, 100 ms, a whole file. The first one waits for a moment,
+so that the next may be a little late, and for longer when one was too late all the same. What piles
+up is let go where it is quiet, and in the end where it is not: a live session is never more than
+`MAX_BEHIND_S` behind.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ from voice_backend.model import ModelInfo
 from voice_backend.seat import VoiceEvent
 
 MAX_BEHIND_S: Final = 10.0
-CATCH_UP_MS: Final = 300
-"""With more than this beyond the cushion, quiet frames are skipped."""
-MIN_CUSHION_MS: Final = 40
-MAX_CUSHION_MS: Final = 300
+CATCH_UP_FRAMES: Final = 15
+"""With more than this beyond what the rhythm needs, quiet frames are skipped."""
+MIN_GUARD_FRAMES: Final = 2
+"""The first piece waits for so long: the next may be so late."""
+MAX_GUARD_FRAMES: Final = 15
+MAX_PIECE_FRAMES: Final = 15
+_SOON_FRAMES: Final = 15
 QUIET: Final = 500
 """Peak below which a frame may be skipped."""
 
@@ -38,8 +42,8 @@ class SocketLine:
     """Made by the asyncio thread, which hears and sends; the rest is the media thread's."""
 
     __slots__ = (
-        "_cushion", "_flowing", "_format", "_frame", "_idle", "_in", "_loop", "_out", "_pieces",
-        "_receive", "_rest", "_send", "_silence", "dropped_ms", "muted",
+        "_flowing", "_format", "_frame", "_guard", "_idle", "_in", "_longest", "_loop", "_out",
+        "_pieces", "_receive", "_rest", "_send", "_silence", "_waited", "dropped_ms", "muted",
     )  # fmt: skip
 
     def __init__(
@@ -65,9 +69,11 @@ class SocketLine:
         self._silence = silence(in_samples)
         self._pieces: deque[Frame] = deque()
         self._rest = np.zeros(0, np.int16)
-        self._cushion = MIN_CUSHION_MS // MEDIA_FRAME_MS
+        self._guard = MIN_GUARD_FRAMES
+        self._longest = 1
         self._flowing = False
-        self._idle = 0
+        self._idle = _SOON_FRAMES  # frames since it last flowed
+        self._waited = 0
         self.muted = False
         """Whether the voice hears silence in place of the client."""
         self.dropped_ms = 0
@@ -88,19 +94,10 @@ class SocketLine:
     def take(self, now: float) -> Frame | None:
         """Return the next 20 ms at the model's rate; None while nothing comes."""
         self._gather()
-        waiting = len(self._rest) // self._frame
-        if not self._flowing:
-            self._idle += 1
-            # a client that has said less than the cushion, and no more, is heard too
-            if not waiting or (waiting < self._cushion and self._idle <= self._cushion):
-                return None
-            self._flowing = True
-        if not waiting:
-            self._flowing = False
-            self._idle = 0
+        if not self._flows():
             return None
         pcm = self._next()
-        while len(self._rest) // self._frame > self._cushion + CATCH_UP_MS // MEDIA_FRAME_MS:
+        while len(self._rest) // self._frame > self._longest + self._guard + CATCH_UP_FRAMES:
             if int(np.abs(pcm.astype(np.int32)).max()) >= QUIET:
                 break
             self.dropped_ms += MEDIA_FRAME_MS
@@ -109,14 +106,32 @@ class SocketLine:
             return self._silence
         return pcm if self._in is None else self._in.resample(pcm)
 
+    def _flows(self) -> bool:
+        """Whether a frame may be taken: after a gap the first piece waits for a moment."""
+        waiting = len(self._rest) // self._frame
+        self._idle += 1
+        if self._flowing:
+            if not waiting:
+                self._flowing = False
+                self._idle = 0
+                self._waited = 0
+            return waiting > 0
+        if not waiting:
+            return False
+        if self._waited == 0 and 0 < self._idle <= _SOON_FRAMES:
+            # it came only a little too late: the next ones shall not
+            self._guard = min(self._guard + 1, MAX_GUARD_FRAMES)
+        self._waited += 1
+        self._flowing = self._waited > self._guard
+        return self._flowing
+
     def _gather(self) -> None:
         pieces = self._pieces
         if not pieces:
             return
         fresh = [pieces.popleft() for _ in range(len(pieces))]
-        longest = max(len(piece) for piece in fresh) // self._frame + 1
-        most = MAX_CUSHION_MS // MEDIA_FRAME_MS
-        self._cushion = max(self._cushion, min(longest, most))
+        longest = max(len(piece) for piece in fresh) // self._frame
+        self._longest = max(self._longest, min(longest, MAX_PIECE_FRAMES))
         self._rest = np.concatenate([self._rest, *fresh])
         limit = int(MAX_BEHIND_S * 1000 / MEDIA_FRAME_MS) * self._frame
         if len(self._rest) > limit:
