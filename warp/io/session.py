@@ -296,9 +296,10 @@ class Session:
         """Apply the answer to our offer: the first check leaves now."""
         self.peer.set_remote_description("answer", answer, self.driver.loop.time())
         self.answer = answer
-        for line in answer.splitlines():
-            if line.startswith("a=candidate:") and ".local " in line:
-                self._resolve_name(line)
+        if ".local " in answer:
+            for line in answer.splitlines():
+                if line.startswith("a=candidate:") and ".local " in line:
+                    self._resolve_name(line)
         self.driver.flush(self)
 
     def make_trickle(self, trace: Trace | None = None) -> Trickle:
