@@ -1,5 +1,5 @@
 """`python -m interop.matrix`: status 0 when every cell that the peer can do has passed, 1 when
-one has failed, 2 when a peer was absent or nothing was asked for that exists.
+one has failed, 2 when a peer was absent or nothing was asked for that exists, 130 when stopped.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +20,16 @@ from interop.matrix.scenario import Scenario
 from interop.matrix.scenarios import SCENARIOS, SLOW
 from interop.peers import KINDS, PeerAbsent, PeerKind
 
-PASSED, FAILED, ABSENT = 0, 1, 2
+PASSED, FAILED, ABSENT, INTERRUPTED = 0, 1, 2, 130
 _SLOW = " and ".join(SLOW).replace("%", "%%")  # argparse formats its help
+
+
+class Interrupted(Exception):
+    """The run was told to stop; `cells` are those that were played."""
+
+    def __init__(self, cells: list[Cell]) -> None:
+        super().__init__(f"stopped after {len(cells)} cells")
+        self.cells = cells
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -41,7 +50,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if wanted.cells:
         cells = [cell for path in wanted.cells for cell in cells_from(path)]
     else:
-        cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out, keep=wanted.keep))
+        try:
+            cells = asyncio.run(run(kinds, scenarios, wanted.repeat, wanted.out, keep=wanted.keep))
+        except Interrupted as stopped:
+            report(stopped.cells, wanted)
+            return INTERRUPTED
     report(cells, wanted)
     return status(cells)
 
@@ -103,14 +116,23 @@ async def run(
     *,
     keep: bool = False,
 ) -> list[Cell]:
-    """Play everything, peer by peer; says on standard error how each cell went."""
+    """Play everything, peer by peer; says on standard error how each cell went.
+
+    Raises `Interrupted` when it is told to stop; no peer is left then.
+    """
     cells: list[Cell] = []
-    async with Matrix(out, keep=keep) as matrix:
-        for number in range(1, repeat + 1):
-            for kind in kinds:
-                for scenario in scenarios:
-                    cells.append(await matrix.cell(kind, scenario, number))
-                    _say(cells[-1])
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        async with Matrix(out, keep=keep) as matrix:
+            for number in range(1, repeat + 1):
+                for kind in kinds:
+                    for scenario in scenarios:
+                        cells.append(await matrix.cell(kind, scenario, number))
+                        _say(cells[-1])
+    except asyncio.CancelledError:
+        raise Interrupted(cells) from None
     return cells
 
 

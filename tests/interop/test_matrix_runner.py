@@ -349,6 +349,29 @@ def test_a_capture_can_be_read_again(tmp_path: Path) -> None:
     assert second.time_ns - first.time_ns == 250_000_000
 
 
+@pytest.mark.slow
+def test_a_run_that_is_stopped_leaves_no_peer(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "interop.matrix", "--peer", "ours", "--json"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    process = subprocess.Popen(
+        [*command, "--scenario", START.name, "--scenario", "30 s idle"], env=environment, **streams
+    )
+    try:
+        assert START.name in process.stderr.readline()  # and now it is idle
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert children
+        process.terminate()
+        output, _ = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert [cell["scenario"] for cell in json.loads(output)["cells"]] == [START.name]
+    assert not any(is_alive(int(child)) for child in children)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_programs_answer_who_they_are() -> None:
     """A program that can't start says why, to whoever runs it by hand as well."""
     done = subprocess.run(
