@@ -162,9 +162,11 @@ class Conversation:
         match asked.what:
             case Question.PARTIAL:
                 if text and asked.start_ms >= self._listener.final_ms:
+                    self._listener.receive_guess(asked, text)
                     self._tell_heard(asked, text, final=False)
                     if self._floor.holder is Holder.BOTH:
-                        self._floor.receive_words(self._heard_as(asked, text))
+                        self._words = self._heard_as(asked, text)
+                        self._floor.receive_words(self._words)
             case Question.WORDS:
                 self._words = self._heard_as(asked, text or "")
                 self._floor.receive_words(self._words)
@@ -237,6 +239,7 @@ class Conversation:
             case OutputResumed():
                 self.speaker.resume()
             case Yielded(at_ms=at_ms):
+                self._words = ""
                 self.speaker.drop(max(at_ms, self._now_ms))
             case WordsWanted(start_ms=start_ms, end_ms=end_ms):
                 asked = Asked(Question.WORDS, 0, start_ms, end_ms)
@@ -267,9 +270,13 @@ class Conversation:
             self._senses.hear(JobClass.PARTIAL, asked, sound)
 
     def _ask_final(self, asked: Asked) -> None:
+        text = self._listener.guessed(asked)
         sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
         self._listener.settle(asked)
-        self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
+        if text:
+            self._receive_final(asked, text)
+        else:
+            self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
 
     # -- words ------------------------------------------------------------------------------------
 

@@ -51,6 +51,9 @@ from voice_backend.turns.config import TurnConfig
 
 _log = logging.getLogger(__name__)
 MAX_SLOTS: Final = 32
+EAGER_PAUSE_MS: Final = 128
+"""Silence after which the turn model is asked: its word comes 60 ms later, and speech that goes on
+meanwhile makes it void."""
 MOST_MISSED: Final = 50
 """Frames that are made up for with silence when batches were lost."""
 CAPABILITIES: Final = frozenset(
@@ -135,7 +138,7 @@ class DuplexCpu(PlainVoice):
         self._runner = runner
         self._clock = clock
         self._store = store or Store()
-        self._turns = turns or TurnConfig()
+        self._turns = turns or TurnConfig(pause_ms=EAGER_PAUSE_MS)
         self._slots: Slots[_Seat] = Slots(max_slots)
         self._networks = networks
         self._due = 0.0

@@ -2,7 +2,7 @@
 
 frames ─▶ Recent (16 s) ◀── spans of speech ── Floor
              │
-             ├─▶ partial: every 600 ms of speech, a guess at all that is not final
+             ├─▶ partial: a guess at all that is not final, when speech halts and each 600 ms
              ├─▶ turn:    at a pause, is it over?
              └─▶ final:   at the end, or when a span grows too long to be heard at one go
 """
@@ -26,6 +26,10 @@ LEAD_MS: Final = 240
 TAIL_MS: Final = 160
 PARTIAL_MS: Final = 600
 """Speech between two guesses."""
+HALT_MS: Final = 64
+"""Silence in which one is made at once: if it was the end, the text is there already."""
+NEW_MS: Final = 100
+"""Speech that makes another guess worth while."""
 LONGEST_GUESS_MS: Final = 6_000
 SEGMENT_MS: Final = 7_000
 """A span as long is heard at its next pause, and is final then."""
@@ -61,10 +65,11 @@ class Asked:
 class Listener:
     """Keeps the sound and knows how far it is final. Time is media time of the slot."""
 
-    __slots__ = ("_guessed_ms", "_now_ms", "_sound", "final_ms", "texts", "turn")
+    __slots__ = ("_guess", "_guessed_ms", "_now_ms", "_sound", "final_ms", "texts", "turn")
 
     def __init__(self) -> None:
         self._sound = Recent(KEPT)
+        self._guess: tuple[int, int, str] | None = None
         self._guessed_ms = 0
         self._now_ms = 0
         self.final_ms = 0
@@ -90,7 +95,8 @@ class Listener:
     def guess(self, start_ms: int, end_ms: int) -> Asked | None:
         """Return the question for a guess at speech under way, None if it is too soon for one."""
         start_ms = max(start_ms, self.final_ms)
-        if end_ms - max(self._guessed_ms, start_ms) < PARTIAL_MS:
+        halted = self._now_ms - end_ms >= HALT_MS
+        if end_ms - max(self._guessed_ms, start_ms) < (NEW_MS if halted else PARTIAL_MS):
             return None
         if end_ms - start_ms > LONGEST_GUESS_MS:
             return None
@@ -103,6 +109,18 @@ class Listener:
         if end_ms - start_ms < (SEGMENT_MS if paused else LONGEST_MS):
             return None
         return Asked(Question.SEGMENT, self.turn, start_ms, end_ms)
+
+    def receive_guess(self, asked: Asked, text: str) -> None:
+        """Take what a guess has found."""
+        self._guess = (asked.start_ms, asked.end_ms, text)
+
+    def guessed(self, asked: Asked) -> str:
+        """Return the text of exactly the span that is asked about, if it was guessed; else ""."""
+        if self._guess is None:
+            return ""
+        start_ms, end_ms, text = self._guess
+        same = (start_ms, end_ms) == (max(asked.start_ms, self.final_ms), asked.end_ms)
+        return text if same else ""
 
     def settle(self, asked: Asked) -> None:
         """What is asked will be final: nobody asks about that span again."""
