@@ -15,6 +15,8 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.types import PublicKeyTypes
 
+from warp.names import Name
+
 PrivateKey: TypeAlias = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 
 
@@ -32,7 +34,7 @@ class SignatureScheme(enum.IntEnum):
     ED25519 = 0x0807
 
 
-class KeyKind(enum.Enum):
+class KeyKind(Name):
     """What a certificate's key is."""
 
     ECDSA_P256 = "P-256"
