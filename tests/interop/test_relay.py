@@ -118,20 +118,21 @@ async def cell(keys: Path, routes: Path) -> AsyncIterator[Cell]:
                     *("--udp-port", str(UDP), "--server-id", str(number)),
                     *("--advertise", RELAY, "--advertise-port", str(UDP)),
                 )
+            programme = str(Path(__file__).with_name("relay_caller.py"))
+            made.caller = await lab.start(
+                "client", sys.executable, programme, CLIENT, RELAY, str(UDP), stdin=True
+            )
+            for process in made.servers.values():
+                await line(process, "echo at")
+            # a relay that is there first takes a server for one that is down, for a second
             upstreams = [f"{number}={host}:{UDP}" for number, host in SERVERS.items()]
             made.relay = await lab.start(
                 "relay",
                 *(*WARP, "relay", "--listen", f"{RELAY}:{UDP}", "--route-key", str(routes)),
                 *(part for upstream in upstreams for part in ("--upstream", upstream)),
             )
-            programme = str(Path(__file__).with_name("relay_caller.py"))
-            made.caller = await lab.start(
-                "client", sys.executable, programme, CLIENT, RELAY, str(UDP), stdin=True
-            )
             assert await said(made.caller) == {"ready": True}
             await line(made.relay, "relay at UDP")
-            for process in made.servers.values():
-                await line(process, "echo at")
             yield made
         finally:
             await lab.end()

@@ -165,13 +165,17 @@ class Callers:
         self.client = InstantClient(post=self._post, config=ClientConfig(host=HOST))
 
     async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Ask, and again when the connection was one to a worker that is gone.
+        """Ask, and again when the connection was one to a worker that is gone, or when told to.
 
-        Whatever is asked here may be asked twice.
+        Whatever is asked here may be asked twice. Three hundred callers at one address are one to
+        a rate limit; how many of them a worker gets is the kernel's business.
         """
         while True:
             try:
-                return await self.http.request(method, path, **options)
+                answer = await self.http.request(method, path, **options)
+                if answer.status_code != 429:
+                    return answer
+                await asyncio.sleep(float(answer.headers["retry-after"]))
             except (httpx.RemoteProtocolError, httpx.ReadError):
                 self.retries += 1
                 assert self.retries < 200
