@@ -101,7 +101,11 @@ class ServeConfig:
         """Return what the UDP port is told. Raises ToolFailure, one line."""
         try:
             return ServerConfig(
-                early_data=True, advertise=self.advertise, advertise_port=self.advertise_port
+                early_data=True,
+                advertise=self.advertise,
+                advertise_port=self.advertise_port,
+                # a voice has a jitter buffer of its own, and one delay is enough
+                audio_in_order=self.backend == ECHO,
             )
         except UsageError as error:
             raise ToolFailure(str(error)) from error

@@ -51,7 +51,7 @@ class VoicePeer(Peer):
     async def _open(self, order: Line) -> VoiceServer:
         config = InstantConfig(
             host=HostConfig(dcid=CHANNEL_ID),
-            server=ServerConfig(warp=options(order), early_data=True),
+            server=ServerConfig(warp=options(order), early_data=True, audio_in_order=False),
         )
         made = await listen_instant("127.0.0.1", 0, config=config)
         server = await open_voice_server(made, make_embedded())

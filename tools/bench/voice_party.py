@@ -46,7 +46,7 @@ class VoiceParty:
 async def main() -> None:
     """Obey the parent until it closes the pipe."""
     lines = Lines()
-    made = await listen("127.0.0.1", config=ServerConfig(early_data=True))
+    made = await listen("127.0.0.1", config=ServerConfig(early_data=True, audio_in_order=False))
     server = await open_voice_server(made, make_embedded())
     party = VoiceParty(lines, server)
     lines.write(event="ready", port=server.udp_port)
