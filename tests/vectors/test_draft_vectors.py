@@ -27,6 +27,7 @@ from instant_connect.attempt import Attempt, encode_attempt
 from instant_connect.bundle import MAX_TICKETS, Bundle, SealedTicket, parse_bundle
 from instant_connect.client import MARGIN_S, RACE, InstantCall, RaceInput, RaceState
 from instant_connect.decisions import Answered
+from instant_connect.envelope import FIRST_BYTE, TAKING, Envelope, decode_envelope, seal_envelope
 from instant_connect.host import HostConfig
 from instant_connect.keyring import Epoch, Keyring
 from instant_connect.profile import client_init, compose_answer, make_terms, stand_in_offer
@@ -171,6 +172,25 @@ def test_a_server_of_the_cell_answers_the_first_datagram() -> None:
     # T0: smaller than what it answers, and nothing has begun
     assert len(decision.datagram) < len(request)
     assert (host.entrance.waiting, len(host.sessions)) == (1, 0)
+
+
+def test_envelopes_between_relays_and_servers() -> None:
+    keys, key_id = RING.relay_keys(), vector.KEY_ID
+    assert octets("K_relay") == hkdf_expand(octets("K_route"), b"IC1 relay", 32, "sha256")
+    for name, datagram, is_back in (("onward", "request", False), ("back", "response", True)):
+        sealed = octets(name) + octets(datagram)
+        assert seal_envelope(Envelope(CLIENT, octets(datagram), key_id, is_back), keys) == sealed
+        head, tag = octets(name)[:8], octets(name)[8:]
+        digest = hashlib.blake2b(
+            head + octets(datagram), key=octets("K_relay"), digest_size=len(tag)
+        )
+        assert tag == digest.digest()
+    asked = decode_envelope(octets("question"), keys)
+    assert asked == Envelope(("0.0.0.0", 7), b"", key_id)
+    answered = decode_envelope(octets("answer"), keys)
+    assert answered == Envelope(("0.0.0.0", 7), TAKING, key_id, True)
+    assert [octets("onward")[0], octets("onward")[1]] == [FIRST_BYTE, key_id]
+    assert re.search(rf"^\| 0 \| 1 \| {FIRST_BYTE}, which", TEXT, re.M)
 
 
 def test_the_sizes_that_amplification_is_reckoned_with() -> None:
