@@ -23,7 +23,7 @@ from voice_backend.io.live_door import Door, Write
 from voice_backend.io.live_line import SocketLine
 from voice_backend.io.voice import Voice
 from voice_backend.io.voices import Voices
-from voice_backend.live import DoorKind, LiveConfig, LiveSession
+from voice_backend.live import DoorKind, LiveConfig, LiveSession, Phase
 from voice_backend.live.commands import (
     AddItem,
     Command,
@@ -46,6 +46,7 @@ from warp.io import Session
 
 _log = logging.getLogger(__name__)
 PLAYED_INTERVAL_S: Final = 0.1
+MAX_EARLY: Final = 100
 
 
 class LiveHelper(Helper, Protocol):
@@ -83,6 +84,7 @@ class LiveRun:
         self._voice: Voice | None = None
         self._helper: LiveHelper | None = None
         self._delegates: Delegates | None = None
+        self._early: list[VoiceEvent] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ending: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -216,6 +218,9 @@ class LiveRun:
             return
         self._open_helper(command)
         self.session.receive_opened(self._loop.time())
+        early, self._early = self._early, []
+        for event in early:
+            self._receive_voice(event)
         self._tick()
 
     def _open_helper(self, command: OpenVoice) -> None:
@@ -243,7 +248,10 @@ class LiveRun:
         self.pump()
 
     def _receive_voice(self, event: VoiceEvent) -> None:
-        if isinstance(event, Failed):
+        if self.session.phase is Phase.OPENING and len(self._early) < MAX_EARLY:
+            # the voice may speak before we have heard that it is open
+            self._early.append(event)
+        elif isinstance(event, Failed):
             self.session.receive_refused("voice_failed", event.reason)
         else:
             self.session.receive_voice(event, self._loop.time())
