@@ -207,7 +207,8 @@ class Session:
             stream_id=stream_id,
         )
         inner = self.peer.create_channel(config, self.driver.loop.time())
-        self.driver.flush_soon(self)
+        if self._connected:  # until then nothing leaves, and then everything does
+            self.driver.flush_soon(self)
         return self._wrap(inner)
 
     def channels(self) -> Inbox[Channel]:
