@@ -6,7 +6,6 @@ echo         what is said comes back, once it has been decoded; needs nothing
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -50,11 +49,10 @@ def prepare_backend(name: str) -> None:
 
 
 def embedded_voice() -> VoiceModel:
-    """Return the embedded voice, not yet loaded."""
-    from voice_backend.io.job_thread import JobThread
-    from voice_backend.models.duplex_cpu import DuplexCpu
+    """Return the embedded voice, its networks in a process of their own."""
+    from voice_backend.io.embedded import duplex_cpu
 
-    return DuplexCpu(JobThread(), clock=_wall_time)
+    return duplex_cpu()
 
 
 def make_embedded(*, core: int | None = None) -> Callable[[], EngineHost]:
@@ -62,7 +60,3 @@ def make_embedded(*, core: int | None = None) -> Callable[[], EngineHost]:
     from voice_backend.worker import ProcessHost, WorkerConfig
 
     return lambda: ProcessHost(embedded_voice, WorkerConfig(core=core))
-
-
-def _wall_time() -> datetime.datetime:
-    return datetime.datetime.now().astimezone()

@@ -11,6 +11,7 @@ what is said about their slots keep their order. A worker that ends, or that owe
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import logging
@@ -270,10 +271,12 @@ class ProcessHost(_Orders):
         """Start the process and wait until its model is loaded. Raises what the model raised."""
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
+        # not a daemon: those may have no processes of their own
         self._process = context.Process(
-            target=_work, args=(theirs, self._model, self._config), name="voice", daemon=True
+            target=_work, args=(theirs, self._model, self._config), name="voice"
         )
         self._process.start()
+        atexit.register(self.stop)
         theirs.close()
         kind, value = self._receive(self._config.load_timeout_s)
         if kind == "failed":
@@ -304,6 +307,7 @@ class ProcessHost(_Orders):
 
     def stop(self) -> None:
         """End the process, for sure, and free the memory."""
+        atexit.unregister(self.stop)
         if self._process is not None:
             self._send(("stop",))
             self._process.join(_STOP_S if self.failure is None else 0.1)
