@@ -230,7 +230,7 @@ class LiveRun:
         self._delegates = Delegates(
             self._helper,
             self._tell_from_helper,
-            config=DelegationConfig(),
+            config=DelegationConfig(acknowledge_after_s=command.acknowledge_after_s),
             passed_on=self._pass_on,
         )
         self._delegates.open(command.config.instructions)

@@ -26,21 +26,23 @@ _KINDS: Final = {
 class Appending:
     """The delegations of one session as its clients see them."""
 
-    __slots__ = ("_acknowledge_at", "_config", "_delay_s", "_ids", "_since_ms")
+    __slots__ = ("_acknowledge_at", "_config", "_ids", "_is_clients", "_since_ms", "delay_s")
 
     def __init__(self, config: LiveConfig) -> None:
         self._config = config
         self._ids: deque[str] = deque(maxlen=config.delegations)
         self._since_ms = 0
-        self._delay_s: float | None = None
+        self._is_clients = True
+        self.delay_s = 0.0
+        """After how long of silence work is acknowledged."""
         self._acknowledge_at: tuple[float, str] | None = None
 
     def begin(self, delegation: Delegation | None) -> None:
         """Take over how delegated work is acknowledged, from the next on."""
         delay_ms = delegation.acknowledgement_delay_ms if delegation is not None else None
-        is_client = delegation is None or isinstance(delegation, ClientDelegation)
+        self.delay_s = (delay_ms or 0) / 1000
         # of work of the server's own its helper's desk sees to it
-        self._delay_s = (delay_ms or 0) / 1000 if is_client else None
+        self._is_clients = delegation is None or isinstance(delegation, ClientDelegation)
 
     def receive(self, event: Append, at_ms: int, works_itself: bool) -> tuple[Appended, Tell]:
         """Return the acceptance of a text, and what the voice is told; raises LiveFault."""
@@ -76,8 +78,8 @@ class Appending:
         self._ids.append(event.delegation_id)
         ask = ask_of(draft, self._since_ms)
         self._since_ms = event.offset_ms
-        if self._delay_s is not None:
-            self._acknowledge_at = (now + self._delay_s, event.delegation_id)
+        if self._is_clients:
+            self._acknowledge_at = (now + self.delay_s, event.delegation_id)
         return Request(delegation_id=event.delegation_id, ask=ask, target=event.target)
 
     def told(self) -> None:

@@ -19,6 +19,8 @@ class OpenVoice:
     """Of a WebSocket's sound; None: media has its own."""
     backend: ResponsesBackend | None
     """Of the Responses service that works for it; None: the client does."""
+    acknowledge_after_s: float = 0.0
+    """After how long of silence work that is given away is acknowledged aloud."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -256,7 +256,9 @@ class LiveSession:
         config, missing = voice_config(asked, self._config)
         self._appending.begin(asked.delegation)
         audio = asked.audio.format if asked.audio is not None else None
-        self._commands.append(OpenVoice(asked.model, config, audio, self._backend))
+        self._commands.append(
+            OpenVoice(asked.model, config, audio, self._backend, self._appending.delay_s)
+        )
         if missing:
             self._outbox.tell(
                 Info(code="voice_substituted", message="the voice is not ours: our default speaks")
@@ -332,6 +334,8 @@ class LiveSession:
             case OutText():
                 told = talk.receive_output(event)
             case SpeakingOn() | SpeakingOff():
+                if isinstance(event, SpeakingOn):
+                    self._appending.told()  # it has something to say by itself
                 told = talk.receive_speaking(isinstance(event, SpeakingOn), event.at_ms)
             case Cancelled():
                 told = talk.receive_cancelled(event)
@@ -368,6 +372,8 @@ class LiveSession:
         request = self._appending.delegate(event, self.talk.transcript.draft(), now)
         if request is None:
             return
+        if self.talk.speaking:
+            self._appending.told()
         ref = DelegationRef(
             id=event.delegation_id, target="responses" if self._works_itself else "client"
         )

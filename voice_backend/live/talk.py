@@ -45,6 +45,11 @@ class Talk:
         self.turns = 0
         """Turns of the user that were heard to their end."""
 
+    @property
+    def speaking(self) -> bool:
+        """Whether the voice speaks."""
+        return self._speaking
+
     def receive_input(self, event: InText) -> list[ServerEvent]:
         """Take what the user said."""
         self.transcript.receive_input(event.delta, event.start_ms, event.end_ms, final=event.final)

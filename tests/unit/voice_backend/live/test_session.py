@@ -259,6 +259,13 @@ class TestDelegation:
         (tell,) = client.commands()
         assert isinstance(tell, Tell) and tell.kind is Inject.COMMENTARY
 
+    def test_a_voice_that_speaks_itself_needs_no_acknowledgement(self) -> None:
+        client = Client().started(delegation={"type": "client", "acknowledgement_delay_ms": 400})
+        client.voice(Delegate(delegation_id="d1", offset_ms=0), SpeakingOn(at_ms=20))
+        client.voice(Delegate(delegation_id="d2", offset_ms=40))
+        client.session.handle_timer(client.now + 1.0)
+        assert client.commands() == []
+
     def test_an_id_that_nobody_gave_out(self) -> None:
         client = Client().started()
         client.send(type="session.commentary.append", content="x", delegation_id="d9", event_id="e")
