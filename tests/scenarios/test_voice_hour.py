@@ -28,7 +28,7 @@ def conversation(turns: int) -> Script:
 
 @pytest.mark.slow
 def test_a_long_conversation_keeps_nothing_of_what_is_over() -> None:
-    turns = 12
+    turns = 8
     room = Room({"": conversation(turns)}, hop=True, reserve=1, yield_after_frames=10)
     slot, line = room.join("")
     line.give = lambda pcm, now: None  # type: ignore[method-assign]

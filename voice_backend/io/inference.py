@@ -33,7 +33,7 @@ LOAD_TIMEOUT_S: Final = 120.0
 UNIT_TIMEOUT_S: Final = 10.0
 """A unit takes milliseconds; whoever takes so long has hung."""
 MOST_BEGUN: Final = 1_024
-NICENESS: Final = 5
+NICENESS: Final = 2
 Make = Callable[[], dict[str, Callable[..., Generator[None, None, Any]]]]
 """Loads the networks, over there; returns what each can do, by name."""
 
