@@ -98,6 +98,7 @@ class ResponsesHelper:
         items: list[dict[str, Any]] = [{"role": "user", "content": request.ask}]
         while True:
             calls: list[dict[str, Any]] = []
+            self._go_on.clear()
             async with contextlib.aclosing(self._respond(request, items)) as parts:
                 async for part, fresh in parts:
                     calls += fresh
@@ -107,7 +108,6 @@ class ResponsesHelper:
                             return
                     else:
                         yield Part(raw=part.raw)
-            self._go_on.clear()
             await self._go_on.wait()
             items = [*items, *calls, *self._items][-MAX_ITEMS:]
             self._items.clear()

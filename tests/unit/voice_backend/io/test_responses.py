@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from voice_backend.delegation import Part, Request
+from voice_backend.io.live_helper import responses_helpers
 from voice_backend.io.responses import (
     HelperFailed,
     ResponsesConfig,
     ResponsesHelper,
     parse_event,
 )
+from voice_backend.live.shapes import ResponsesBackend
 from warp.errors import InvalidConfig
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -163,3 +165,55 @@ def test_an_address_that_is_none(url: str) -> None:
 def test_the_key_is_not_shown() -> None:
     config = ResponsesConfig(base_url="http://host/v1", model="m", api_key="sk-1")
     assert "sk-1" not in repr(config)
+
+
+def test_functions_of_the_clients_are_called_before_the_answer() -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "flights", "arguments": "{}"}
+    asked: list[dict[str, object]] = []
+
+    async def serve(body: dict[str, object], writer: asyncio.StreamWriter) -> None:
+        asked.append(body)
+        writer.write(HEAD + b"\r\n")
+        if len(asked) == 1:
+            writer.write(event(type="response.output_item.done", item=call))
+            writer.write(event(type="response.completed", response={"output": []}))
+        else:
+            writer.write(STREAM)
+
+    async def main() -> list[Part]:
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            size = int(head.lower().split("content-length: ")[1].split("\r\n")[0])
+            await serve(json.loads(await reader.readexactly(size)), writer)
+            writer.close()
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        make = responses_helpers(
+            ResponsesConfig(base_url=f"http://127.0.0.1:{port}", model="default", api_key="sk-1")
+        )
+        helper = make(ResponsesBackend(model="gpt-5", tools=[{"type": "function", "name": "f"}]))
+        parts = []
+        try:
+            async for part in helper.work(Request(delegation_id="d", ask="user: flights?")):
+                parts.append(part)
+                kind = None if part.raw is None else part.raw["type"]
+                if kind == "response.completed" and not part.done:
+                    output = {"type": "function_call_output", "call_id": "c1", "output": "3"}
+                    helper.add_item(output)
+                    helper.go_on()
+        finally:
+            await helper.close()
+            server.close()
+            await server.wait_closed()
+        return parts
+
+    parts = asyncio.run(main())
+    assert [part.text for part in parts if part.done] == ["Three flights."]
+    first, second = asked
+    assert (first["model"], first["tools"]) == ("gpt-5", [{"type": "function", "name": "f"}])
+    assert second["input"] == [
+        {"role": "user", "content": "user: flights?"},
+        call,
+        {"type": "function_call_output", "call_id": "c1", "output": "3"},
+    ]
