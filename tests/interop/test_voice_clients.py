@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
+import subprocess
 import sys
+import threading
 import wave
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +25,7 @@ from warp_tools.audio.wav import to_int16
 from warp_tools.opus import SAMPLE_RATE
 
 RATE = 24_000
-START_S = 90.0
+END_S = 20.0
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ANSWERS = r"(fifty[- ]?six|56)"
@@ -38,34 +38,37 @@ SCRIPTS = {
 }
 
 
-@asynccontextmanager
-async def warp_serve(*arguments: str) -> AsyncIterator[str]:
-    """The URL of the command, which runs until it is left."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "warp_tools.main", "serve", "--port", "0", *arguments),
-        stdout=asyncio.subprocess.PIPE,
+@pytest.fixture(scope="module")
+def serving() -> Iterator[str]:
+    """The URL of `warp serve` with the embedded voice, one process for all clients."""
+    require_models()
+    command = (sys.executable, "-m", "warp_tools.main", "serve", "--port", "0")
+    process = subprocess.Popen(
+        [*command, "--backend", "duplex-cpu"],
+        stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )
+    assert process.stdout is not None
+    found = None
     try:
-        assert process.stdout is not None
-        async with asyncio.timeout(START_S):
-            while not (
-                found := re.search(rb" at (http\S+)", line := await process.stdout.readline())
-            ):
-                assert line, "warp serve has ended"
-        reading = asyncio.create_task(process.stdout.read())
+        while found is None:
+            line = process.stdout.readline()
+            assert line, "warp serve has ended"
+            found = re.search(rb" at (http\S+)", line)
+        # what it says of calls must not fill the pipe
+        reading = threading.Thread(target=process.stdout.read, daemon=True)
+        reading.start()
         yield found[1].decode()
         process.terminate()
-        await reading
+        reading.join(END_S)
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
+        process.terminate()
         try:
-            async with asyncio.timeout(20):
-                await process.wait()
-        except TimeoutError:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
             process.kill()
-            await process.wait()
+            process.wait()
+        process.stdout.close()
 
 
 def question(folder: Path) -> Path:
@@ -94,15 +97,9 @@ def client(request: pytest.FixtureRequest) -> VoiceClient:
 
 
 def test_a_spoken_question_is_answered_aloud_by_warp_serve(
-    client: VoiceClient, tmp_path: Path
+    client: VoiceClient, serving: str, tmp_path: Path
 ) -> None:
-    require_models()
-
-    async def main() -> Conversation:
-        async with warp_serve("--backend", "duplex-cpu") as url:
-            return await converse(client, f"{url}/v1", question(tmp_path))
-
-    talk = asyncio.run(main())
+    talk = asyncio.run(converse(client, f"{serving}/v1", question(tmp_path)))
     assert talk.errors == []
     assert re.search(r"seven times eight|7 times 8", talk.user.lower()), talk
     assert re.search(ANSWERS, talk.assistant.lower()), talk

@@ -89,6 +89,8 @@ class Talk:
         deadline = self.began + self.given.timeout
         while time.monotonic() < deadline:
             await asyncio.sleep(0.05)
+            if self.errors:
+                return
             if self.last_word_at is None or self.asked_at is None:
                 continue
             if time.monotonic() - max(self.last_word_at, self.asked_at) > QUIET_S:
