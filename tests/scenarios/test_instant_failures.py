@@ -13,7 +13,7 @@ from instant_connect.sessions import Path
 from instant_connect.tiers import Tier
 from tests.scenarios import instant
 from tests.scenarios.instant import Caller, Stage, epoch
-from tests.scenarios.start import WARP
+from tests.scenarios.start import WARP, Start
 from warp.contract import Address
 from warp.peer import ConnectionState, Terminated
 
@@ -59,10 +59,17 @@ def test_without_udp_nothing_begins_and_nothing_stays() -> None:
     assert nothing_is_left(stage)
 
 
-@pytest.mark.parametrize("moment_s", [0.06, 0.11, 0.21])
-def test_a_nat_that_rebinds_between_check_and_handshake(moment_s: float) -> None:
+@pytest.mark.parametrize(
+    ("start", "moment_s"),
+    [
+        *[(BROWSER, moment_s) for moment_s in (0.06, 0.11, 0.21)],
+        *[(WARP, moment_s) for moment_s in (0.02, 0.06, 0.11, 0.16, 0.21)],
+    ],
+    ids=lambda value: value if isinstance(value, float) else "warp" if value is WARP else "browser",
+)
+def test_a_nat_that_rebinds_between_check_and_handshake(start: Start, moment_s: float) -> None:
     """What comes from the new address waits for a check from there (IC-9)."""
-    stage = Stage(start=BROWSER)
+    stage = Stage(start=start)
     caller = stage.call()
     inside, outside = ("192.0.2.1", 50_000), ("198.51.100.9", 61_000)
     stage.sim.at(stage.now + moment_s, lambda _: stage.sim.network.rebind(inside, outside))
