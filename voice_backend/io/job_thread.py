@@ -55,6 +55,10 @@ class JobThread:
         """See `Runner`."""
         self._post(lambda: self._queue.submit(job))
 
+    def hurry(self, slot: Slot) -> None:
+        """See `Runner`."""
+        self._post(lambda: self._queue.hurry(slot))
+
     def drop(self, slot: Slot) -> None:
         """See `Runner`."""
         self._post(lambda: self._queue.drop(slot))

@@ -73,6 +73,9 @@ class Senses(Protocol):
     def idle(self) -> bool:
         """Tell whether there is time for guesses: nobody waits for an answer."""
 
+    def hurry(self) -> None:
+        """The guess that is under way is waited for."""
+
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words; `Conversation.receive_text` gets them."""
 
@@ -161,7 +164,10 @@ class Conversation:
         """Take what was said in a span; None: it could not be found out."""
         match asked.what:
             case Question.PARTIAL:
-                if text and asked.start_ms >= self._listener.final_ms:
+                awaited = self._listener.take_awaited(asked)
+                if awaited is not None:
+                    self._receive_final(awaited, text or "")
+                elif text and asked.start_ms >= self._listener.final_ms:
                     self._listener.receive_guess(asked, text)
                     self._tell_heard(asked, text, final=False)
                     if self._floor.holder is Holder.BOTH:
@@ -243,8 +249,7 @@ class Conversation:
                 self.speaker.drop(max(at_ms, self._now_ms))
             case WordsWanted(start_ms=start_ms, end_ms=end_ms):
                 asked = Asked(Question.WORDS, 0, start_ms, end_ms)
-                sound = self._listener.sound_of(start_ms, end_ms)
-                self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
+                self._hear_for_certain(asked, self._listener.sound_of(start_ms, end_ms))
             case BackChannel(start_ms=start_ms, end_ms=end_ms):
                 self._tell_back_channel(start_ms, end_ms)
 
@@ -264,19 +269,26 @@ class Conversation:
         if segment is not None:
             self._ask_final(segment)
             return
-        asked = self._listener.guess(*span) if self._senses.idle() else None
+        asked = self._listener.guess(*span, idle=self._senses.idle())
         if asked is not None:
             sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
             self._senses.hear(JobClass.PARTIAL, asked, sound)
 
     def _ask_final(self, asked: Asked) -> None:
         text = self._listener.guessed(asked)
+        awaited = not text and self._listener.await_guess(asked)
         sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
         self._listener.settle(asked)
         if text:
             self._receive_final(asked, text)
+        elif awaited:
+            self._senses.hurry()
         else:
-            self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
+            self._hear_for_certain(asked, sound)
+
+    def _hear_for_certain(self, asked: Asked, sound: NDArray[np.float32]) -> None:
+        self._listener.forget_guess()
+        self._senses.hear(JobClass.FINAL_TEXT, asked, sound)
 
     # -- words ------------------------------------------------------------------------------------
 

@@ -312,6 +312,11 @@ class _Senses:
         """Tell whether nobody waits for an answer."""
         return self._model._runner.idle
 
+    def hurry(self) -> None:
+        """The guess that is under way is waited for."""
+        if self.slot is not None:
+            self._model._runner.hurry(self.slot)
+
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words."""
         work = self._model._loaded.ears.hear(sound)

@@ -69,6 +69,9 @@ class Runner(Protocol):
     def submit(self, job: Job) -> None:
         """Take a job, without waiting."""
 
+    def hurry(self, slot: Slot) -> None:
+        """A slot's guess is waited for by now: it is as urgent as a final text."""
+
     def drop(self, slot: Slot) -> None:
         """Forget all jobs of a slot that has gone."""
 
@@ -104,8 +107,8 @@ class JobQueue:
         return len(self._waiting)
 
     def submit(self, job: Job) -> None:
-        """Take a job; an older guess of the same slot goes."""
-        if job.kind is JobClass.PARTIAL:
+        """Take a job; an older guess of the same slot goes, for a guess and for the final text."""
+        if job.kind in (JobClass.PARTIAL, JobClass.FINAL_TEXT):
             for other in self._of(job.slot):
                 if other.kind is JobClass.PARTIAL:
                     self._discard(other)
@@ -117,6 +120,12 @@ class JobQueue:
             self._discard(least)
             least.cancelled, least.error = False, "too many jobs of one conversation wait"
             self._finished.append(least)
+
+    def hurry(self, slot: Slot) -> None:
+        """Make a slot's guess as urgent as a final text."""
+        for job in self._of(slot):
+            if job.kind is JobClass.PARTIAL:
+                job.kind = JobClass.FINAL_TEXT
 
     def drop(self, slot: Slot) -> None:
         """Forget all jobs of a slot."""
@@ -182,6 +191,10 @@ class InlineRunner:
     def submit(self, job: Job) -> None:
         """See `Runner`."""
         self.queue.submit(job)
+
+    def hurry(self, slot: Slot) -> None:
+        """See `Runner`."""
+        self.queue.hurry(slot)
 
     def drop(self, slot: Slot) -> None:
         """See `Runner`."""

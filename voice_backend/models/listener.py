@@ -65,11 +65,23 @@ class Asked:
 class Listener:
     """Keeps the sound and knows how far it is final. Time is media time of the slot."""
 
-    __slots__ = ("_guess", "_guessed_ms", "_now_ms", "_sound", "final_ms", "texts", "turn")
+    __slots__ = (
+        "_awaited",
+        "_guess",
+        "_guessed_ms",
+        "_guessing",
+        "_now_ms",
+        "_sound",
+        "final_ms",
+        "texts",
+        "turn",
+    )
 
     def __init__(self) -> None:
         self._sound = Recent(KEPT)
         self._guess: tuple[int, int, str] | None = None
+        self._guessing: Asked | None = None
+        self._awaited: Asked | None = None
         self._guessed_ms = 0
         self._now_ms = 0
         self.final_ms = 0
@@ -92,16 +104,22 @@ class Listener:
         # counted from the end: time may have begun elsewhere, or frames may have been lost
         return self._sound.end - (self._now_ms - at_ms) * RATE // 1000
 
-    def guess(self, start_ms: int, end_ms: int) -> Asked | None:
-        """Return the question for a guess at speech under way, None if it is too soon for one."""
+    def guess(self, start_ms: int, end_ms: int, *, idle: bool) -> Asked | None:
+        """Return the question for a guess at speech under way, None if it is too soon for one.
+
+        `idle`: there is time for those that will only be looked at.
+        """
         start_ms = max(start_ms, self.final_ms)
         halted = self._now_ms - end_ms >= HALT_MS
+        if not (halted or idle):
+            return None
         if end_ms - max(self._guessed_ms, start_ms) < (NEW_MS if halted else PARTIAL_MS):
             return None
         if end_ms - start_ms > LONGEST_GUESS_MS:
             return None
         self._guessed_ms = end_ms
-        return Asked(Question.PARTIAL, self.turn, start_ms, end_ms)
+        self._guessing = Asked(Question.PARTIAL, self.turn, start_ms, end_ms)
+        return self._guessing
 
     def segment(self, start_ms: int, end_ms: int, *, paused: bool) -> Asked | None:
         """Return the question for a span that has grown long, None for one that has not."""
@@ -121,6 +139,28 @@ class Listener:
         start_ms, end_ms, text = self._guess
         same = (start_ms, end_ms) == (max(asked.start_ms, self.final_ms), asked.end_ms)
         return text if same else ""
+
+    def await_guess(self, asked: Asked) -> bool:
+        """Tell whether a guess at exactly this span is under way; it counts as its text then."""
+        one = self._guessing
+        if one is None or self._awaited is not None:
+            return False
+        if (one.start_ms, one.end_ms) != (max(asked.start_ms, self.final_ms), asked.end_ms):
+            return False
+        self._awaited = asked
+        return True
+
+    def forget_guess(self) -> None:
+        """The guess under way goes, as the ears are asked for certain: nobody may wait for it."""
+        if self._awaited is None:
+            self._guessing = None
+
+    def take_awaited(self, guess: Asked) -> Asked | None:
+        """A guess is over: return the question whose answer it is, if it is one."""
+        if guess is not self._guessing:
+            return None
+        self._guessing, awaited, self._awaited = None, self._awaited, None
+        return awaited
 
     def settle(self, asked: Asked) -> None:
         """What is asked will be final: nobody asks about that span again."""

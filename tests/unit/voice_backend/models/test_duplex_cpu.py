@@ -80,6 +80,21 @@ def test_it_yields_to_the_user_within_60_ms_of_200_ms_of_speech() -> None:
     assert call.text().endswith("Okay."), "and what the user said is answered"
 
 
+@pytest.mark.parametrize("units", [None, 1, 2])
+@pytest.mark.parametrize("milliseconds", [300, 420, 640])
+def test_a_short_word_over_ours_is_a_turn(milliseconds: int, units: int | None) -> None:
+    """However slowly the ears work, and whatever guesses were under way."""
+    call = Call(units=units)
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    call.wait(500)
+    call.speak("stop", milliseconds)
+    call.wait(4000)
+    assert len(call.of(Cancelled)) == 1
+    assert call.text().endswith("Okay.")
+    assert finals(call) == [LONG, "stop"]
+
+
 def test_an_acknowledgement_costs_no_sentence() -> None:
     call = Call()
     call.speak("count from one to five")

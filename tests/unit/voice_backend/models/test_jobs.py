@@ -33,9 +33,9 @@ def drain(queue: JobQueue) -> list[str]:
 def test_class_comes_before_deadline() -> None:
     log: list[str] = []
     queue = JobQueue()
-    queue.submit(job(log, "guess", JobClass.PARTIAL, due=1.0))
-    queue.submit(job(log, "later", JobClass.FINAL_TEXT, due=9.0))
-    queue.submit(job(log, "sooner", JobClass.FINAL_TEXT, slot=B, due=5.0))
+    queue.submit(job(log, "guess", JobClass.PARTIAL, slot=B, due=1.0))
+    queue.submit(job(log, "later", JobClass.TURN, due=9.0))
+    queue.submit(job(log, "sooner", JobClass.TURN, slot=B, due=5.0))
     assert drain(queue) == ["sooner", "later", "guess"]
 
 
@@ -57,6 +57,24 @@ def test_of_guesses_the_latest_wins() -> None:
     queue.submit(job(log, "new", JobClass.PARTIAL))
     assert drain(queue) == ["other", "new"]
     assert queue.counts.dropped[JobClass.PARTIAL] == 1
+
+
+def test_a_final_text_makes_a_guess_needless() -> None:
+    log: list[str] = []
+    queue = JobQueue()
+    queue.submit(job(log, "guess", JobClass.PARTIAL))
+    queue.submit(job(log, "final", JobClass.FINAL_TEXT))
+    assert drain(queue) == ["final"]
+
+
+def test_a_guess_that_is_waited_for_is_hurried() -> None:
+    log: list[str] = []
+    queue = JobQueue()
+    queue.submit(job(log, "guess", JobClass.PARTIAL))
+    queue.submit(job(log, "turn", JobClass.TURN, slot=B))
+    queue.hurry(A)
+    queue.submit(job(log, "next", JobClass.PARTIAL))
+    assert drain(queue) == ["guess", "turn", "next"]
 
 
 def test_a_cancelled_job_ends_at_its_unit() -> None:
