@@ -67,12 +67,14 @@ class Call:
 
     async def up(self) -> Cost:
         """Wait until both ends are connected and have the channel open."""
-        await self.session.connected(PATIENCE_S)
-        async with asyncio.timeout(PATIENCE_S):
+        # what is lost three times is sent again after 3, 6 and 12 s by who begins with 3 s
+        patience_s = 3 * PATIENCE_S if self.scenario.loss else PATIENCE_S
+        await self.session.connected(patience_s)
+        async with asyncio.timeout(patience_s):
             await self.channel.opened()
         # an open channel is proof enough: some libraries tell of it first, or of nothing else
         opened = f"open:{TALK}"
-        peer_open = await self.peer.happened(opened)
+        peer_open = await self.peer.happened(opened, within_s=patience_s)
         peer_connected = min(peer_open, await self.peer.happened("connection:connected", opened))
         milestones = await self._milestones()
         first = next(rung.time for rung in list(self.wire.rungs) if rung.is_check)
