@@ -69,7 +69,7 @@ def test_a_hung_helper_delays_no_frame() -> None:
         engine = Engine(model)
         engine.load()
         desk = Desk("scripted", InlineHost(engine), clock=loop.time)
-        media = MediaLoop(origin=loop.time(), clock=loop.time)
+        media = MediaLoop(clock=loop.time)
         media.add(desk)
         slot = engine.open(SessionConfig(voice="ask", delegates=True))
         delegates: list[Delegates] = []
