@@ -6,6 +6,7 @@ echo         what is said comes back, once it has been decoded; needs nothing
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ ECHO: Final = "echo"
 BACKENDS: Final = (EMBEDDED, ECHO)
 RESERVE_FRAMES: Final = 1
 """What lies ready of an engine that is a process away: hides a hop that took a period."""
+_REALTIME_PRIORITY: Final = 10
 
 
 def check_backend(name: str) -> str:
@@ -59,4 +61,13 @@ def make_embedded(*, core: int | None = None) -> Callable[[], EngineHost]:
     """Return what makes hosts of the embedded voice, each a process."""
     from voice_backend.worker import ProcessHost, WorkerConfig
 
-    return lambda: ProcessHost(embedded_voice, WorkerConfig(core=core))
+    config = WorkerConfig(core=core, realtime_priority=realtime_priority())
+    return lambda: ProcessHost(embedded_voice, config)
+
+
+def realtime_priority() -> int | None:
+    """Return the priority of the threads that owe frames, where the system grants it.
+
+    None on a single core: there whatever they leave undone would never be done.
+    """
+    return _REALTIME_PRIORITY if (os.cpu_count() or 1) > 1 else None

@@ -20,10 +20,11 @@ from instant_connect.io.server import InstantServer
 from voice_backend.engine import EngineHost
 from voice_backend.io import Voices, VoicesConfig, open_voices
 from voice_backend.io.live import LiveHouse, live_routes
+from voice_backend.loop import LoopConfig
 from warp.errors import InternalError, WarpError
 from warp.io import Ending, Server, Session
 from warp_tools.audio import packaged_sound
-from warp_tools.backends import RESERVE_FRAMES
+from warp_tools.backends import RESERVE_FRAMES, realtime_priority
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import encoded
 
@@ -122,7 +123,8 @@ async def open_voice_server(
     Raises ToolFailure, one line.
     """
     hello()
-    config = VoicesConfig(reserve_frames=RESERVE_FRAMES)
+    loop = LoopConfig(realtime_priority=realtime_priority())
+    config = VoicesConfig(reserve_frames=RESERVE_FRAMES, loop=loop)
     try:
         voices = await open_voices(make_host, config, add_media_tick=server.add_media_tick)
     except BaseException as error:

@@ -14,12 +14,12 @@ def take_priority(priority: int) -> bool:
     Returns False, and logs why, where the system does not know it or does not let us.
     """
     if not hasattr(os, "sched_setscheduler"):
-        _log.warning("this system has no real-time priorities")
+        _log.info("this system has no real-time priorities")
         return False
     try:
         policy = os.SCHED_FIFO | getattr(os, "SCHED_RESET_ON_FORK", 0)
         os.sched_setscheduler(0, policy, os.sched_param(priority))
     except (OSError, ValueError) as error:
-        _log.warning("no real-time priority %d: %s", priority, error)
+        _log.info("no real-time priority %d: %s", priority, error)
         return False
     return True
