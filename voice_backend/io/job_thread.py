@@ -4,13 +4,12 @@
                                                   this thread
 
 The queue belongs to this thread alone; the two deques between are all that is shared. Inference
-lets go of the interpreter, so the engine's frames are in nobody's way.
+lets go of the interpreter, and the engine's thread is short of work and wakes first: no priority
+is taken from this one, whose work is what a caller waits for.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import sys
 import threading
 from collections import deque
@@ -22,8 +21,6 @@ from voice_backend.models.jobs import Job, JobCounts, JobQueue
 
 IDLE_S: Final = 0.5
 """How long it sleeps at most when there is nothing to do."""
-NICENESS: Final = 2
-"""Frames go first: the thread gives way to the engine's where they share a core."""
 SWITCH_INTERVAL_S: Final = 0.0005
 """How long its Python, between two inferences, may keep the interpreter from the engine's thread;
 CPython's own 5 ms are a quarter of a frame."""
@@ -88,10 +85,6 @@ class JobThread:
         self._wake.set()
 
     def _run(self) -> None:
-        if hasattr(os, "setpriority"):
-            # on Linux a thread has a niceness of its own; elsewhere it is the process's, let be
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
         while not self._closing:
             self._wake.clear()
             while self._inbox:
