@@ -258,6 +258,8 @@ class LiveRun:
         self.pump()
 
     def _send_sound(self, sound: bytes | None) -> None:
+        if self.session.phase is not Phase.ACTIVE:
+            return  # nothing comes after session.closed, and nothing before session.started
         text = ""
         if sound is not None:
             delta = base64.b64encode(sound).decode()

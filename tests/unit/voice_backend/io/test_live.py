@@ -7,6 +7,7 @@ import base64
 import json
 from typing import Any
 
+import httpx
 import pytest
 import websockets
 from openai import APIStatusError
@@ -90,7 +91,12 @@ def test_what_is_sent_after_bad_input_is_still_served() -> None:
         async with live_site() as site:
             url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
             async with websockets.connect(url, max_size=None) as socket:
-                for text in ("{", "[]", '{"type": "session.dance", "event_id": "e"}', "x" * 2**21):
+                for text in (
+                    "{",
+                    "[]",
+                    '{"type": "session.dance", "event_id": "e"}',
+                    "x" * 10_000_000,
+                ):
                     await socket.send(text)
                 await socket.send(b"\xff\x00")
                 codes = [json.loads(await socket.recv())["error"]["code"] for _ in range(5)]
@@ -164,5 +170,41 @@ def test_a_voice_that_fails_ends_its_session_only() -> None:
             assert closed.reason == "connection_lost"
             await good.session.close()
             assert (await until(good, "session.closed", [])).reason == "close_requested"
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_requests_that_are_none() -> None:
+    async def main() -> None:
+        async with live_site() as site, httpx.AsyncClient(base_url=site.url) as http:
+            path = "/v1/live/sessions"
+            for body, status, code in [
+                (b"{", 400, "invalid_json"),
+                (b"[1]", 400, "invalid_value"),
+                (b"\xff", 400, "invalid_json"),
+                (b"{}", 400, "invalid_value"),
+                (b'{"transport": {"type": "webrtc", "sdp": 7}}', 400, "missing_parameter"),
+                (b'{"transport": {"type": "sip", "sdp": "v=0"}}', 400, "invalid_value"),
+                (b'{"transport": {"type": "webrtc", "sdp": "v=0"}}', 400, "invalid_value"),
+                (b"[" * 100_000, 400, "invalid_json"),
+                (b"x" * 10_000_000, 413, "too_large"),
+            ]:
+                answer = await http.post(path, content=body)
+                assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+                assert answer.headers["cache-control"] == "no-store"
+            for method, where, status in [
+                ("GET", path, 405),
+                ("DELETE", path, 405),
+                ("GET", f"{path}/live_1/hangup", 405),
+                ("GET", f"{path}/live_1/content", 404),
+            ]:
+                answer = await http.request(method, where)
+                assert answer.status_code == status, where
+                assert answer.json()["error"]["message"]
+            evil = {"Origin": "https://evil.example"}
+            answer = await http.post(path, content=b"{}", headers=evil)
+            assert answer.status_code == 403
+            assert site.house.runs == []
 
     asyncio.run(main())
