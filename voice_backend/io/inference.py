@@ -27,6 +27,7 @@ from numpy import float32
 from numpy.typing import NDArray
 
 from voice_backend.models.mouth import Utterance
+from voice_backend.priority import leave_priority
 from warp.errors import InvalidState
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -155,6 +156,7 @@ def _serve(pipe: Connection, make: Make) -> None:
     """Load, then do units until the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError, AttributeError):
+        leave_priority()
         os.nice(NICENESS)
 
     def tell(kind: str, value: Any = None) -> None:
