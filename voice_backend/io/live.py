@@ -258,13 +258,19 @@ class _Pipe:
         self.door = 0
         self._channel: asyncio.Future[Channel] = loop.create_future()
         self._task = loop.create_task(self._listen(media, channel))
-        media.closed.add_done_callback(lambda _: self._task.cancel())
+        media.closed.add_done_callback(lambda _: self._end())
 
     async def write(self, text: str) -> None:
         """Send a text, once there is a channel."""
         channel = await asyncio.shield(self._channel)
         channel.send(text)
         await channel.drain()
+
+    def _end(self) -> None:
+        self._task.cancel()
+        if not self._channel.done():
+            self._channel.set_exception(ConnectionError("the call ended without a channel"))
+            self._channel.exception()  # there may be nobody who wanted to write
 
     async def _listen(self, media: Session, channel: Channel | None) -> None:
         if channel is None:

@@ -17,17 +17,21 @@ from typing import Final
 MAX_SOUND: Final = 100
 """Pieces of sound that wait: 2 s."""
 MAX_EVENTS: Final = 2_000
-_FLUSH_S: Final = 5.0
+FLUSH_S: Final = 5.0
 Write = Callable[[str], Awaitable[None]]
 
 
 class Door:
     """One connection. `write` sends a text and waits as long as the client makes it wait."""
 
-    __slots__ = ("_is_over", "_queue", "_sound", "_task", "_wake", "_write", "dropped", "ended")
+    __slots__ = (
+        "_flush_s", "_is_over", "_queue", "_sound", "_task", "_wake", "_write", "dropped", "ended",
+    )  # fmt: skip
 
-    def __init__(self, write: Write) -> None:
+    def __init__(self, write: Write, flush_s: float = FLUSH_S) -> None:
+        """`flush_s` is how long `close` waits for the client."""
         self._write = write
+        self._flush_s = flush_s
         self._queue: deque[tuple[bool, str]] = deque()
         self._sound = 0
         self._is_over = False
@@ -63,10 +67,10 @@ class Door:
         self._sound = 0
 
     async def close(self) -> None:
-        """Send what waits, for a few seconds at the most, and be over."""
+        """Send what waits, for a moment at the most, and be over."""
         self._is_over = True
         self._wake.set()
-        await asyncio.wait([self._task], timeout=_FLUSH_S)
+        await asyncio.wait([self._task], timeout=self._flush_s)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         self._end()

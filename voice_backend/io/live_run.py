@@ -19,7 +19,7 @@ from typing import Final, Protocol
 
 from voice_backend.delegation import DelegationConfig, Helper
 from voice_backend.io.delegates import Delegates
-from voice_backend.io.live_door import Door, Write
+from voice_backend.io.live_door import FLUSH_S, Door, Write
 from voice_backend.io.live_line import SocketLine
 from voice_backend.io.voice import Voice
 from voice_backend.io.voices import Voices
@@ -46,6 +46,7 @@ from warp.io import Session
 
 _log = logging.getLogger(__name__)
 PLAYED_INTERVAL_S: Final = 0.1
+CHANNEL_FLUSH_S: Final = 1.0
 MAX_EARLY: Final = 100
 
 
@@ -105,7 +106,8 @@ class LiveRun:
 
     def attach(self, kind: DoorKind, write: Write) -> int:
         """Add a connection; returns its number."""
-        door = Door(write)
+        # a call may have no channel for events at all: nothing is waited for long there
+        door = Door(write, CHANNEL_FLUSH_S if kind is DoorKind.CHANNEL else FLUSH_S)
         number = self.session.attach(kind)
         self._doors[number] = door
         door.ended.add_done_callback(lambda _: self.detach(number))

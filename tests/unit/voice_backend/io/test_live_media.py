@@ -147,3 +147,30 @@ def test_offers_that_come_to_nothing() -> None:
                     await asyncio.sleep(0.01)
 
     asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_call_without_a_channel_is_answered_and_ends_soon() -> None:
+    async def main() -> None:
+        async with live_site(webrtc=True) as site, site.client() as client:
+
+            async def signal(offer: str) -> str:
+                created = await client.live.create(
+                    session={"model": "m"}, transport={"type": "webrtc", "sdp": offer}
+                )
+                return created.transport.sdp
+
+            config = ClientConfig(host="127.0.0.1", loopback=True)
+            calls = [await connect(signal, config=config) for _ in range(2)]
+            async with asyncio.timeout(WAIT_S):
+                for call in calls:
+                    await call.connected(WAIT_S)
+                    while not call.audio_in.take():
+                        await asyncio.sleep(0.01)
+                await calls[0].close()
+                while len(site.house.runs) > 1:
+                    await asyncio.sleep(0.01)
+                await site.house.close()
+                await calls[1].closed
+
+    asyncio.run(main())
