@@ -39,7 +39,7 @@ from instant_connect.origins import require_origin
 from voice_backend.io.live_run import LiveRun, MakeHelper
 from voice_backend.io.voices import Voices
 from voice_backend.live import DoorKind, LiveConfig, LiveFault, Phase, SessionConfig
-from voice_backend.live.client_events import fault_of
+from voice_backend.live.client_events import check_sane, fault_of, no_constant
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidConfig, InvalidState
 from warp.io import Channel, Server, Session
@@ -312,7 +312,8 @@ def live_routes(house: LiveHouse) -> list[BaseRoute]:
 def _asked(body: bytes) -> tuple[SessionConfig, str]:
     """Return what a request to create a session asks for; raises Refusal."""
     try:
-        data: Any = json.loads(body)
+        data: Any = json.loads(body, parse_constant=no_constant)
+        check_sane(data)
     except (ValueError, RecursionError):
         raise Refusal(400, "invalid_json", "send {session, transport} as JSON") from None
     transport = data.get("transport") if isinstance(data, dict) else None

@@ -124,11 +124,12 @@ def parse_client_event(text: str | bytes, limit: int) -> ClientEvent:
     if len(text) > limit:
         raise LiveFault("event_too_large", f"an event has at most {limit} bytes: send smaller ones")
     try:
-        data = json.loads(text, parse_constant=_no_constant)
+        data = json.loads(text, parse_constant=no_constant)
         if not isinstance(data, dict):
             raise ValueError("no object")
-        if data.get("type") != "session.input_audio.append":
-            _check_sane(data)
+        # not the sound: base64 is checked where it is decoded, and is long
+        audible = data.get("type") == "session.input_audio.append"
+        check_sane({**data, "audio": None} if audible else data)
     except (ValueError, RecursionError):
         raise LiveFault(
             "invalid_json", f"an event is one JSON object, at most {_DEPTH} levels deep"
@@ -136,14 +137,15 @@ def parse_client_event(text: str | bytes, limit: int) -> ClientEvent:
     return event_of(data)
 
 
-def _no_constant(name: str) -> None:
+def no_constant(name: str) -> None:
+    """Refuse what JSON does not know: NaN and Infinity (RFC 8259 section 6)."""
     raise ValueError(f"{name} is no JSON")
 
 
-def _check_sane(data: Any) -> None:
-    """Raise ValueError for what could not be sent back: too deep, or half of a surrogate pair."""
+def check_sane(data: Any) -> None:
+    """Raise ValueError for JSON that could not be sent back: too deep, or half a surrogate pair."""
     json.dumps(data, ensure_ascii=False).encode()
-    level = [data]
+    level = [data] if isinstance(data, dict | list) else []
     for _ in range(_DEPTH):
         level = [
             inner

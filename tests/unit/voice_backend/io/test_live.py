@@ -139,6 +139,18 @@ def test_who_may_and_what_is_not_there() -> None:
                     session={"model": "m"}, transport={"type": "webrtc", "sdp": "v=0"}
                 )
             assert (error.value.status_code, error.value.code) == (404, "not_served")
+            # what could not be told again is refused before there is a session
+            for value in ('"\\ud800"', "[" * 40 + "]" * 40, "NaN"):
+                asked = '{"delegation": {"type": "responses", "responses": {"tools": [%s]}}}'
+                async with httpx.AsyncClient() as http:
+                    response = await http.post(
+                        f"{site.url}/v1/live/sessions",
+                        content='{"session": %s, "transport": {"type": "webrtc", "sdp": "v=0"}}'
+                        % (asked % f'{{"a": {value}}}'),
+                        headers={"Authorization": "Bearer sk-test"},
+                    )
+                assert response.status_code == 400
+                assert response.json()["error"]["code"] == "invalid_json"
             with pytest.raises(APIStatusError) as error:
                 await client.live.sessions.hangup("live_x")
             assert (error.value.status_code, error.value.code) == (404, "session_not_found")

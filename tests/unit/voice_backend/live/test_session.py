@@ -420,6 +420,7 @@ class TestBadInput:
             ("[" * 100_000, "invalid_json"),
             ('{"a":' * 40 + "1" + "}" * 40, "invalid_json"),
             ('{"type": "session.close", "event_id": "\\ud800"}', "invalid_json"),
+            ('{"type": "session.input_audio.append", "event_id": "\\ud800"}', "invalid_json"),
             (b"\xff\xfe", "invalid_json"),
             ("{}", "missing_type"),
             ('{"type": 7}', "missing_type"),
