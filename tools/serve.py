@@ -49,6 +49,7 @@ from warp_tools.web import (
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+    from voice_backend.io.responses import ResponsesConfig
     from warp_tools.voice_server import VoiceServer
 
 Say = Callable[[str], object]
@@ -84,6 +85,10 @@ class ServeConfig:
     """Number of the first one within its cell."""
     backend: str = ECHO
     """Who answers: one of `warp_tools.backends`."""
+    responses_url: str = ""
+    """Of an OpenAI-compatible Responses service that does slow work; empty: there is none."""
+    responses_model: str = ""
+    responses_key: str = field(default="", repr=False)
     advertise_port: int = 0
     """The port that answers name, where what is in front has another one; 0: our own."""
 
@@ -118,6 +123,23 @@ class ServeConfig:
             )
         except UsageError as error:
             raise ToolFailure(str(error)) from error
+
+    def responses(self) -> ResponsesConfig | None:
+        """Return the service that does slow work, if there is one. Raises ToolFailure."""
+        if not self.responses_url:
+            return None
+        if not self.responses_model:
+            raise ToolFailure("--responses-url needs --responses-model")
+        from voice_backend.io.responses import ResponsesConfig, ResponsesHelper
+
+        config = ResponsesConfig(
+            base_url=self.responses_url, model=self.responses_model, api_key=self.responses_key
+        )
+        try:
+            ResponsesHelper(config)
+        except UsageError as error:
+            raise ToolFailure(f"--responses-url: {error}") from error
+        return config
 
     def url(self, port: int) -> str:
         """Return the address of the page, as a browser on this machine takes it."""
@@ -181,6 +203,14 @@ class EchoServer:
         """Return what serves HTTP: the echo has no routes of its own."""
         return app
 
+    def lack(self) -> str | None:
+        """An echo has room for everybody."""
+        return None
+
+    def metrics(self) -> str:
+        """An echo counts nothing of its own."""
+        return ""
+
     async def close(self) -> None:
         """End every call and free the port."""
         self._stop()
@@ -241,6 +271,7 @@ async def open_answering(
         make_embedded(),
         signalling=config.signalling(),
         authorize=bearer(config.token),
+        responses=config.responses(),
     )
 
 
@@ -277,6 +308,8 @@ async def serve(config: ServeConfig, say: Say) -> None:
         accept=answering.receive_call,
         config=signalling,
         authorize=bearer(config.token),
+        room=answering.lack,
+        more_metrics=answering.metrics,
     )
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()

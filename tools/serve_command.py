@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warp_tools.backends import EMBEDDED, prepare_backend
 from warp_tools.failure import ToolFailure
+
+if TYPE_CHECKING:
+    from warp_tools.serve import ServeConfig
+    from warp_tools.web import Tls
 
 Texts = list[str] | None
 _KEYS = typer.Option(help="Key file of the cell (warp keys new); SIGHUP reads it again.")
@@ -27,6 +31,10 @@ _BACKEND = typer.Option(
     envvar="WARP_BACKEND",
     help="Who answers: duplex-cpu (a voice; its models are fetched at first use) or echo.",
 )
+_RESPONSES = typer.Option(
+    metavar="URL", help="A Responses service (https://host/v1) for work that takes its time."
+)
+_RESPONSES_KEY = typer.Option(envvar="WARP_RESPONSES_KEY", help="Its key.")
 _INSTANT = typer.Option(help="Begin calls with their first datagram; give out bundles.")
 
 
@@ -48,14 +56,13 @@ def serve(
     workers: Annotated[int, _WORKERS] = 1,
     server_id: Annotated[int, _SERVER] = 0,
     backend: Annotated[str, _BACKEND] = EMBEDDED,
+    responses_url: Annotated[str, _RESPONSES] = "",
+    responses_model: Annotated[str, typer.Option(help="The model to ask there.")] = "",
+    responses_key: Annotated[str, _RESPONSES_KEY] = "",
 ) -> None:
     """Serve a page to call from, WHIP, /v1/realtime/calls and /v1/live; a voice answers."""
     from warp_tools.serve import ServeConfig
-    from warp_tools.serve import serve as run
-    from warp_tools.web import Tls
 
-    if (tls_cert is None) is not (tls_key is None):
-        raise ToolFailure("--tls-cert and --tls-key belong together")
     config = ServeConfig(
         host=host,
         http_port=port,
@@ -65,7 +72,7 @@ def serve(
         cors_origins=tuple(cors_origin or ()),
         token=token,
         origin_trials=tuple(origin_trial or ()),
-        tls=Tls(certificate=tls_cert, key=tls_key) if tls_cert and tls_key else None,
+        tls=_tls(tls_cert, tls_key),
         http3=http3,
         instant=instant,
         keys=keys,
@@ -73,10 +80,29 @@ def serve(
         workers=workers,
         server=server_id,
         backend=backend,
+        responses_url=responses_url,
+        responses_model=responses_model,
+        responses_key=responses_key,
     )
-    # what is wrong is said before anything is fetched
-    config.signalling(), config.media()
-    prepare_backend(backend)
-    if workers != 1:
+    _run(config)
+
+
+def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
+    from warp_tools.web import Tls
+
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise ToolFailure("--tls-cert and --tls-key belong together")
+    return Tls(certificate=certificate, key=key)
+
+
+def _run(config: ServeConfig) -> None:
+    if config.workers == 1:
+        from warp_tools.serve import serve as run
+    else:
         from warp_tools.workers import serve_workers as run
+    # what is wrong is said before anything is fetched
+    config.signalling(), config.media(), config.responses()
+    prepare_backend(config.backend)
     asyncio.run(run(config, typer.echo))

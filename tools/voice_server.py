@@ -20,6 +20,8 @@ from instant_connect.io.server import InstantServer
 from voice_backend.engine import EngineHost
 from voice_backend.io import Voices, VoicesConfig, open_voices
 from voice_backend.io.live import LiveHouse, live_routes
+from voice_backend.io.live_helper import responses_helpers
+from voice_backend.io.responses import ResponsesConfig
 from voice_backend.loop import LoopConfig
 from warp.errors import InternalError, WarpError
 from warp.io import Ending, Server, Session
@@ -56,7 +58,9 @@ class VoiceServer:
         *,
         signalling: SignallingConfig | None = None,
         authorize: Authorize | None = None,
+        responses: ResponsesConfig | None = None,
     ) -> None:
+        """`responses` is the service that sessions may give slow work to."""
         self.server = server
         self.voices = voices
         self.udp_port = server.port
@@ -69,6 +73,7 @@ class VoiceServer:
             server=self.plain,
             signalling=signalling,
             authorize=authorize,
+            make_helper=None if responses is None else responses_helpers(responses),
         )
 
     @property
@@ -82,6 +87,14 @@ class VoiceServer:
         if not isinstance(self.server, InstantServer):
             raise InternalError("this server takes calls by signalling alone")
         return self.server
+
+    def lack(self) -> str | None:
+        """Say why a call more could not be served in time, or None."""
+        return self.voices.lack()
+
+    def metrics(self) -> str:
+        """Tell of frames and of the engine, for Prometheus."""
+        return self.voices.prometheus()
 
     def wrap(self, app: ASGIApp) -> Starlette:
         """Return the routes of live sessions before those of `app`."""
@@ -117,6 +130,7 @@ async def open_voice_server(
     *,
     signalling: SignallingConfig | None = None,
     authorize: Authorize | None = None,
+    responses: ResponsesConfig | None = None,
 ) -> VoiceServer:
     """Load the voice for a server that listens already; closes it if that fails.
 
@@ -132,4 +146,6 @@ async def open_voice_server(
         if isinstance(error, WarpError):
             raise ToolFailure(f"the voice cannot be loaded: {error}") from error
         raise
-    return VoiceServer(server, voices, signalling=signalling, authorize=authorize)
+    return VoiceServer(
+        server, voices, signalling=signalling, authorize=authorize, responses=responses
+    )

@@ -57,6 +57,7 @@ async def _serve(membership: Membership, config: ServeConfig, answering: Answeri
         config=config.signalling(),
         authorize=bearer(config.token),
         forward=forwarding.forward,
+        room=answering.lack,
     )
     loop = asyncio.get_running_loop()
     following = loop.create_task(membership.follow(server, cluster))

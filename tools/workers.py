@@ -128,6 +128,9 @@ def settings_of(config: ServeConfig, udp_port: int) -> dict[str, Any]:
         "tls": None if tls is None else [str(tls.certificate), str(tls.key)],
         "http3": config.http3,
         "backend": config.backend,
+        "responses_url": config.responses_url,
+        "responses_model": config.responses_model,
+        "responses_key": config.responses_key,
     }
 
 

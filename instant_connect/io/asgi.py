@@ -84,6 +84,7 @@ def signalling_app(
     policy: Policy | None = None,
     forward: Forward | None = None,
     room: Room | None = None,
+    more_metrics: Callable[[], str] | None = None,
 ) -> Starlette:
     """Return the application whose calls `server` carries and `accept` answers.
 
@@ -92,11 +93,13 @@ def signalling_app(
     `authorize` is asked before every request that begins, changes or shows a call, and `policy`
     for the number that goes into tickets. Of several servers of a cell, `forward` takes offers to
     the one that has their attempt (`app.state.open` answers them there). `room` says why another
-    call cannot be served (503, `session_capacity`), or None. Mounted in another
-    application, the calls end when its owner closes `server`; run alone, with the application.
+    call cannot be served (503, `session_capacity`), or None; `more_metrics` is text of the
+    application's own behind ours in `/metrics`. Mounted in another application, the calls end when
+    its owner closes `server`; run alone, with the application.
     """
     routes = _Routes(server, accept, config or SignallingConfig(), authorize, policy, forward)
     routes.calls.room = room
+    routes.more_metrics = more_metrics
     if isinstance(server, InstantServer):
         server.limit_sessions(routes.config.max_calls, room)
 
@@ -137,6 +140,7 @@ class _Routes:
         forward: Forward | None,
     ) -> None:
         self.config = config
+        self.more_metrics: Callable[[], str] | None = None
         self._forward = forward
         self._authorize = authorize
         self._policy = policy
@@ -265,7 +269,8 @@ class _Routes:
         await self._admit(request)
         calls: Metrics = {"calls": {"": len(self._signalling.calls)}}
         known = {} if self._instant is None else self._instant.metrics()
-        return Response(prometheus({**calls, **known}), media_type=_PROMETHEUS)
+        more = "" if self.more_metrics is None else self.more_metrics()
+        return Response(prometheus({**calls, **known}) + more, media_type=_PROMETHEUS)
 
     async def client_config(self, request: Request) -> Response:
         """Tell our own page where to call, and how."""

@@ -46,6 +46,15 @@ def text_file(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_service_for_slow_work_is_named_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    url = ("--responses-url", "https://responses.example/v1")
+    assert "needs --responses-model" in fails(capsys, "serve", "--port", 0, *url)
+    line = fails(
+        capsys, *("serve", "--port", 0, "--responses-url", "ftp://x", "--responses-model", "m")
+    )
+    assert "--responses-url: 'ftp://x' is not an http(s) address" in line
+
+
 def test_a_missing_extra_says_what_to_install(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

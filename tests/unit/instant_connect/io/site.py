@@ -32,12 +32,15 @@ class Site:
         return await self.client.post(path, content=offer, headers={**SDP, **headers})
 
 
+OF_ROUTES = ("authorize", "more_metrics")
+
+
 @asynccontextmanager
 async def open_site(
     accept: Accept | None = None, server: ServerConfig | None = None, **options: Any
 ) -> AsyncIterator[Site]:
     """An application whose handler only takes notes, unless given."""
-    config = {name: options.pop(name) for name in list(options) if name != "authorize"}
+    config = {name: options.pop(name) for name in list(options) if name not in OF_ROUTES}
 
     async with await listen(HOST, config=server) as made:
         notes: list[Site] = []

@@ -546,8 +546,10 @@ def test_metrics_are_there_for_whoever_may_call() -> None:
             assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
             assert "instant_connect_calls 1" in response.text
             assert "instant_connect_held_offers 1" in response.text
-        async with open_site() as plain:
-            assert "instant_connect_calls 0" in (await plain.client.get("/metrics")).text
+        async with open_site(more_metrics=lambda: "voices 3\n") as plain:
+            text = (await plain.client.get("/metrics")).text
+            assert "instant_connect_calls 0" in text
+            assert text.endswith("\nvoices 3\n")
 
     play(story)
 
