@@ -5,6 +5,7 @@
                               ▼                                prefill at a time
          the frame of the batch is lost; each of its slots is stepped alone next time,
          and whoever raises alone is the one at fault: closed, with its error
+         a frame of the wrong type or shape is discarded; a slot that returns no other is closed
 
 Called by a host (`loop`, `worker`), by one thread; pure.
 """
@@ -14,14 +15,16 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any, Final, Protocol
 
 from voice_backend.frames import fault_of
 from voice_backend.model import Inject, ModelInfo, SessionConfig, Slot, StepIn, StepOut, VoiceModel
 from warp.errors import WarpError
 
 _log = logging.getLogger(__name__)
+MAX_UNUSABLE: Final = 50
+"""Frames of the wrong type or shape in a row, after which a slot has failed."""
 
 
 @dataclass(slots=True)
@@ -96,12 +99,13 @@ class EngineHost(Protocol):
 class Engine:
     """Runs one model for all of its slots."""
 
-    __slots__ = ("_broken", "_model", "_suspects", "_work", "counts", "info")
+    __slots__ = ("_broken", "_model", "_suspects", "_unusable", "_work", "counts", "info")
 
     def __init__(self, model: VoiceModel) -> None:
         self._model = model
         self._suspects: set[Slot] = set()
         self._broken: set[Slot] = set()
+        self._unusable: dict[Slot, int] = {}
         self._work: deque[tuple[Slot, Iterator[Any]]] = deque()
         self.counts = EngineCounts()
         self.info = model.info
@@ -136,6 +140,7 @@ class Engine:
         """Free a slot."""
         self._suspects.discard(slot)
         self._broken.discard(slot)
+        self._unusable.pop(slot, None)
         self._work = deque(item for item in self._work if item[0] != slot)
         self._model.close(slot)
 
@@ -191,11 +196,26 @@ class Engine:
             self._suspects.discard(out.slot)
             if out.error is not None:
                 out = self._fail(one, out.error)
-            elif out.pcm is not None and fault_of(out.pcm, samples) is not None:
-                self.counts.unusable += 1
-                out.pcm = None
+            elif out.pcm is not None:
+                fault = fault_of(out.pcm, samples)
+                if fault is not None:
+                    out = self._discard(one, out, fault)
+                elif self._unusable.get(out.slot):
+                    self._unusable[out.slot] = 0
             found.append(out)
         return found
+
+    def _discard(self, one: StepIn, out: StepOut, fault: str) -> StepOut:
+        """Drop a frame that nobody could play; a slot that goes on so has failed."""
+        self.counts.unusable += 1
+        if one.slot not in self._unusable:
+            _log.warning("%s: %s; what is not so is discarded", self.info.name, fault)
+        row = self._unusable[one.slot] = self._unusable.get(one.slot, 0) + 1
+        if row >= MAX_UNUSABLE:
+            failed = self._fail(one, f"{row} frames in a row could not be played: {fault}")
+            return replace(failed, events=out.events)
+        out.pcm = None
+        return out
 
     def _fail(self, one: StepIn, reason: str) -> StepOut:
         self.counts.failed_slots += 1

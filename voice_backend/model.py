@@ -246,7 +246,10 @@ class StepOut:
     epoch: int = 0
     """That of the StepIn."""
     pcm: Frame | None = None
-    """Shape (info.frame_samples_out,); None only before `lag_frames` or with `error`."""
+    """int16, shape (info.frame_samples_out,); None only before `lag_frames` or with `error`.
+
+    Anything else is discarded and named in the log; 50 such frames in a row fail the slot.
+    """
     events: Sequence[ModelEvent] = ()
     usage_ratio: float | None = None
     """How full the context is, 0 to 1; None: unknown or without limit."""

@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.voice_backend.desks import Room
 from voice_backend.counts import Late
+from voice_backend.engine import MAX_UNUSABLE
 from voice_backend.model import (
     Cancelled,
     Inject,
@@ -170,6 +171,47 @@ def test_a_fault_that_the_model_reports_costs_the_others_nothing() -> None:
     assert [failed.reason for failed in line.of(Failed)] == ["out of ideas"]
     assert room.desk.seats[slot].counts.late_frames == 0
     assert room.model.taken == 1
+
+
+class Floats(EchoModel):
+    """Returns float32 in [-1, 1] from frame `since` on, but for every `good`th."""
+
+    def __init__(self, since: int = 0, good: int = 10_000) -> None:
+        super().__init__()
+        self.since, self.good = since, good
+
+    def step(self, batch):  # type: ignore[no-untyped-def]
+        outs = super().step(batch)
+        for out in outs:
+            if out.seq >= self.since and (out.seq + 1) % self.good:
+                out.pcm = np.zeros(960, np.float32)
+        return outs
+
+
+def test_frames_of_the_wrong_type_are_named_once_and_fail_the_session(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    room = Room(model=Floats(since=5))
+    _, line = room.join()
+    room.run(5 + MAX_UNUSABLE - 1)
+    assert not line.of(Failed)
+    assert [record.getMessage() for record in caplog.records] == [
+        "echo: a frame is int16, not float32; what is not so is discarded"
+    ]
+    room.run(1)
+    [failed] = line.of(Failed)
+    assert failed.reason == "50 frames in a row could not be played: a frame is int16, not float32"
+    assert not room.desk.seats
+    assert room.host.counts.unusable == MAX_UNUSABLE
+
+
+def test_a_good_frame_between_forgives_the_others(caplog: pytest.LogCaptureFixture) -> None:
+    room = Room(model=Floats(good=MAX_UNUSABLE))
+    slot, line = room.join()
+    room.run(3 * MAX_UNUSABLE)
+    assert slot in room.desk.seats
+    assert not line.of(Failed)
+    assert len(caplog.records) == 1
 
 
 def test_one_that_raises_once_is_forgiven() -> None:
