@@ -17,6 +17,7 @@ from voice_backend.io import Voices, VoicesConfig, inline, open_voices
 from voice_backend.model import ModelInfo, NoCapacity, SessionConfig, VoiceModel
 from voice_backend.models.echo import EchoModel
 from voice_backend.models.scripted import Fault, Say, ScriptedModel
+from voice_backend.seat import Failed
 from warp.errors import WarpError
 from warp.io import Client, ClientConfig, Server, ServerConfig, Session, listen
 
@@ -41,11 +42,11 @@ class House:
         self.attending: list[asyncio.Task] = []
         self.served: list[Session] = []
 
-    async def call(self, config: SessionConfig | None = None) -> Session:
+    async def call(self, config: SessionConfig | None = None, *, outlive: bool = False) -> Session:
         async def signal(offer: str) -> str:
             session = self.server.accept_offer(offer)
             self.served.append(session)
-            attend = self.voices.attend(session, config)
+            attend = self.voices.attend(session, config, outlive=outlive)
             self.attending.append(asyncio.create_task(attend))
             return session.answer
 
@@ -112,12 +113,36 @@ def test_what_is_said_comes_back() -> None:
     run(story, EchoModel)
 
 
+class Raises(EchoModel):
+    """A model that is broken: no step of it succeeds."""
+
+    def step(self, batch):  # type: ignore[no-untyped-def]
+        raise ValueError("not for the caller's eyes")
+
+
 @pytest.mark.slow
-def test_a_voice_that_fails_ends_and_the_call_goes_on() -> None:
+def test_a_voice_that_raises_ends_its_call() -> None:
+    async def story(house: House) -> None:
+        call = await house.call()
+        voice = await house.attending[0]
+        async with asyncio.timeout(20):
+            events = [event async for event in voice]
+            await voice.closed
+            await call.closed
+            await house.served[0].closed
+        assert [type(event) for event in events] == [Failed]
+        assert voice.failure == "the voice failed (ValueError)"
+        assert house.voices.voices == []
+
+    run(story, Raises)
+
+
+@pytest.mark.slow
+def test_a_call_may_outlive_the_voice_that_fails() -> None:
     script = {"": {0: [Say(frames=500, hz=600)], 30: [Fault(reason="out of ideas")]}}
 
     async def story(house: House) -> None:
-        call = await house.call()
+        call = await house.call(outlive=True)
         heard = await listen_for(call, 10)
         assert pitch(np.concatenate(heard)) == pytest.approx(600, abs=10)
         voice = await house.attending[0]

@@ -204,7 +204,8 @@ class LiveRun:
             voice = self._voices.reserve(command.config, self._receive_voice)
             self._voice = voice
             if self._media is not None:
-                await self._voices.attend(self._media, voice=voice)
+                # what failed is told over the call's own channel first: `_end` ends the call
+                await self._voices.attend(self._media, voice=voice, outlive=True)
             else:
                 info = self._voices.info
                 line = SocketLine(info, command.format, voice.receive, self._send_sound)

@@ -18,6 +18,7 @@ from warp.io.inbox import Inbox
 if TYPE_CHECKING:
     from voice_backend.desk import Line
     from voice_backend.io.voices import Voices
+    from warp.io import Session
 
 MAX_UNREAD: Final = 1_000
 """Events that wait for a reader; beyond, they are dropped and counted."""
@@ -34,6 +35,7 @@ class Voice:
         "_seat",
         "_slot",
         "_voices",
+        "call",
         "closed",
         "config",
         "dropped",
@@ -61,6 +63,8 @@ class Voice:
         self.dropped = 0
         """Events that nobody read in time."""
         self.line: Line | None = None
+        self.call: Session | None = None
+        """The call that ends when the voice fails; None: there is none, or it goes on."""
         self.released = False
         """Whether it is to end: a slot that comes later is given back at once."""
 

@@ -158,13 +158,17 @@ class Voices:
         *,
         receive: Receive | None = None,
         voice: Voice | None = None,
+        outlive: bool = False,
     ) -> Voice:
         """Let a voice take a call, from when its peer is authenticated; it ends with the call.
 
-        `voice` is a place reserved before, else one is taken now. Raises NoCapacity, and what
-        ended the session if it ends first.
+        A voice that fails ends the call too, for nobody would say anything in it; with `outlive`
+        the call goes on, and whoever reads `Failed` ends it. `voice` is a place reserved before,
+        else one is taken now. Raises NoCapacity, and what ended the session if it ends first.
         """
         voice = voice or self.reserve(config or SessionConfig(), receive)
+        if not outlive:
+            voice.call = session
         session.closed.add_done_callback(lambda _: self.release(voice))
         try:
             await session.connected(self._config.connect_timeout_s)
@@ -178,6 +182,15 @@ class Voices:
         if voice.number in self._voices:
             self._collected[voice.number] = line
         return voice
+
+    def _hang_up(self, voice: Voice) -> None:
+        """End the call of a voice that has failed, unless it is to outlive it."""
+        if voice.failure is None or voice.call is None or voice.call.closed.done():
+            return
+        _log.warning("voice %d: %s; its call is ended", voice.number, voice.failure)
+        task = self._loop.create_task(voice.call.close())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def join(self, line: Line, voice: Voice) -> None:
         """Open a slot for a place that was reserved, over any kind of line. Raises NoCapacity."""
@@ -220,6 +233,7 @@ class Voices:
         if self._voices.pop(voice.number, None) is None:
             return
         self._collected.pop(voice.number, None)
+        self._hang_up(voice)
 
         def leave(desk: Desk) -> None:
             if voice.slot is not None:

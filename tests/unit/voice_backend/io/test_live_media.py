@@ -13,7 +13,7 @@ from openai import APIStatusError, AsyncOpenAI
 
 from tests.unit.voice_backend.io.live_site import live_site
 from tests.unit.voice_backend.io.test_live import WAIT_S, until
-from voice_backend.models.scripted import Ask
+from voice_backend.models.scripted import Ask, Raise
 from warp.io import Channel, ClientConfig, Session, connect
 
 PAGE = {"data_channel": {"allowed_client_events": ["session.close"]}}
@@ -95,6 +95,27 @@ def test_a_page_talks_and_a_sideband_looks_on() -> None:
                 assert "session.output_audio.delta" not in {e["type"] for e in page}
             with pytest.raises(APIStatusError):
                 await client.live.sessions.hangup(ident)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_voice_that_fails_is_told_and_the_call_ends() -> None:
+    async def main() -> None:
+        scripts = {"": {150: [Raise()]}}
+        async with (
+            live_site(scripts, webrtc=True) as site,
+            site.client() as client,
+            called(client) as (_, call, channel),
+        ):
+            seen: list[dict[str, Any]] = []
+            error = await receive(channel, "error", seen)
+            assert error["error"]["code"] == "voice_failed"
+            assert error["error"]["message"] == "the voice failed (RuntimeError)"
+            closed = await receive(channel, "session.closed", seen)
+            assert closed["reason"] == "connection_lost"
+            async with asyncio.timeout(WAIT_S):
+                await call.closed
 
     asyncio.run(main())
 
