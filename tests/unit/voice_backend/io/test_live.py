@@ -14,7 +14,7 @@ from openai import APIStatusError
 
 from tests.unit.voice_backend.io.live_site import live_site
 from voice_backend.live import LiveConfig
-from voice_backend.models.scripted import Raise
+from voice_backend.models.scripted import Raise, Say
 
 WAIT_S = 20.0
 FRAME = base64.b64encode(bytes(960)).decode()
@@ -81,6 +81,25 @@ def test_a_conversation_over_a_websocket() -> None:
             with pytest.raises(websockets.ConnectionClosedOK):
                 async with asyncio.timeout(WAIT_S):
                     await connection.recv()
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_no_sound_comes_before_the_session_has_started() -> None:
+    async def main() -> None:
+        # a voice that speaks in its very first frame
+        async with live_site({"": {0: [Say(frames=500, text="hello")]}}) as site:
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            for _ in range(5):
+                async with websockets.connect(url) as socket:
+                    start = {"type": "session.start", "session": {"model": "m"}}
+                    await socket.send(json.dumps(start))
+                    kinds: list[str] = []
+                    async with asyncio.timeout(WAIT_S):
+                        while kinds.count("session.output_audio.delta") < 3:
+                            kinds.append(json.loads(await socket.recv())["type"])
+                    assert kinds[0] == "session.started"
 
     asyncio.run(main())
 
