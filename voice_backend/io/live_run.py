@@ -201,6 +201,10 @@ class LiveRun:
 
     async def _open(self, command: OpenVoice) -> None:
         try:
+            if self._media is not None:
+                # a place is for those who are there: an offer alone takes none
+                self._voices.require_room()
+                await self._voices.prove(self._media)
             voice = self._voices.reserve(command.config, self._receive_voice)
             self._voice = voice
             if self._media is not None:

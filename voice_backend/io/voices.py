@@ -164,14 +164,25 @@ class Voices:
 
         A voice that fails ends the call too, for nobody would say anything in it; with `outlive`
         the call goes on, and whoever reads `Failed` ends it. `voice` is a place reserved before,
-        else one is taken now. Raises NoCapacity, and what ended the session if it ends first.
+        else one is taken once the peer is proven: who never sends takes nothing from others. Raises
+        NoCapacity, at once or then, and what ended the session if it ends first.
         """
-        voice = voice or self.reserve(config or SessionConfig(), receive)
+        if voice is None:
+            self.require_room()
+            await self.prove(session)
+            voice = self.reserve(config or SessionConfig(), receive)
+        return await self._attend(session, voice, outlive=outlive)
+
+    async def prove(self, session: Session) -> None:
+        """Wait until a call's peer is authenticated; raises what ended the session before."""
+        await session.connected(self._config.connect_timeout_s)
+
+    async def _attend(self, session: Session, voice: Voice, *, outlive: bool) -> Voice:
         if not outlive:
             voice.call = session
         session.closed.add_done_callback(lambda _: self.release(voice))
         try:
-            await session.connected(self._config.connect_timeout_s)
+            await self.prove(session)
             line = RtpLine(
                 session, self._host.info, self._crossing, voice.receive, self._config.encoder
             )

@@ -171,6 +171,35 @@ def test_offers_that_come_to_nothing() -> None:
 
 
 @pytest.mark.slow
+def test_an_offer_alone_takes_nobody_s_place() -> None:
+    """Who never sends a datagram is promised an answer, and no voice."""
+
+    async def main() -> None:
+        async with live_site(webrtc=True) as site, site.client() as client:
+            offers: list[str] = []
+
+            async def listen_in(offer: str) -> str:
+                offers.append(offer)
+                raise ConnectionError
+
+            for _ in range(5):
+                with pytest.raises(ConnectionError):
+                    await connect(listen_in, config=ClientConfig(host="127.0.0.1", loopback=True))
+                await client.live.create(
+                    session={"model": "scripted"},
+                    transport={"type": "webrtc", "sdp": offers[-1]},
+                )
+            assert len(site.house.runs) == 5
+            assert site.voices.voices == []
+            assert site.model.taken == 0
+            async with called(client) as (_, _, channel):
+                await receive(channel, "session.started", [])
+                assert (len(site.voices.voices), site.model.taken) == (1, 1)
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
 def test_a_call_without_a_channel_is_answered_and_ends_soon() -> None:
     async def main() -> None:
         async with live_site(webrtc=True) as site, site.client() as client:
