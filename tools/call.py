@@ -8,16 +8,19 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TextIO
 
 from instant_connect.io import CallerConfig, InstantCaller
 from warp.errors import WarpError
 from warp.io import ClientConfig, Session, connect
+from warp.trace import JsonSeqTrace
 from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
 from warp_tools.failure import ToolFailure
 from warp_tools.opus import encoded
 from warp_tools.signalling import HttpCall, open_call
 
+ECHO_LIKENESS = 0.5
 DCID = 4
 """Stream id of the events channel that bundles name unless told otherwise."""
 
@@ -36,6 +39,26 @@ class CallResult:
     connected_ms: float = 0.0
     """From the intent to a peer that is proven."""
 
+    def to_json(self) -> dict[str, Any]:
+        """Return it for machines."""
+        return {
+            "path": self.path,
+            "connected_ms": round(self.connected_ms, 1),
+            "seconds": round(self.seconds, 2),
+            "frames": self.frames,
+            "concealed": self.concealed,
+            "correlation": round(self.correlation, 3),
+        }
+
+    def __str__(self) -> str:
+        # what is no echo resembles the speech by chance, which says nothing
+        is_echo = self.correlation >= ECHO_LIKENESS
+        alike = f", likeness to the speech sent {self.correlation:.2f}" if is_echo else ""
+        return (
+            f"{self.seconds:.1f} s, {self.concealed} of {self.frames} frames concealed{alike}; "
+            f"{self.path}, connected after {self.connected_ms:.0f} ms"
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlan:
@@ -48,6 +71,8 @@ class CallPlan:
     wallet: Path | None = None
     """File that keeps tickets for later calls."""
     timeout_s: float = 15.0
+    trace: Path | None = None
+    """File for what our machines did (qlog's JSON-SEQ): `warp trace` draws it."""
 
 
 @dataclass(slots=True)
@@ -102,10 +127,13 @@ async def _by_signalling(plan: CallPlan) -> AsyncIterator[Begin]:
         return opened[0].answer
 
     async def begin() -> _Line:
-        sessions.append(await connect(signal, config=ClientConfig(loopback=True)))
+        trace = None if file is None else JsonSeqTrace(file.write, title=plan.url)
+        config = ClientConfig(loopback=True)
+        sessions.append(await connect(signal, config=config, trace=trace))
         await sessions[0].connected(plan.timeout_s)
         return _Line(sessions[0], lambda: "signalled")
 
+    file = _open_trace(plan.trace)
     try:
         yield begin
     finally:
@@ -114,6 +142,15 @@ async def _by_signalling(plan: CallPlan) -> AsyncIterator[Begin]:
                 await session.close()
         for held in opened:
             await held.hang_up()
+        if file is not None:
+            file.close()
+
+
+def _open_trace(path: Path | None) -> TextIO | None:
+    try:
+        return None if path is None else path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
 
 
 @asynccontextmanager

@@ -135,6 +135,9 @@ def call(
     wallet: Annotated[
         Path | None, typer.Option(help="File that keeps tickets for later calls.")
     ] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Write what the stack did here; warp trace draws it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Call a server, speak a recording, write down the reply."""
@@ -143,25 +146,20 @@ def call(
 
     if wallet is not None and instant is None:
         raise ToolFailure("--wallet is of no use without --instant")
-    plan = CallPlan(url=instant or url, token=token, instant=instant is not None, wallet=wallet)
+    if trace is not None and instant is not None:
+        raise ToolFailure("--trace is of calls by signalling: leave out --instant")
+    plan = CallPlan(
+        url=instant or url,
+        token=token,
+        instant=instant is not None,
+        wallet=wallet,
+        trace=trace,
+    )
     result = asyncio.run(run(speech, plan, out))
     if as_json:
-        _print_json(
-            {
-                "path": result.path,
-                "connected_ms": round(result.connected_ms, 1),
-                "seconds": round(result.seconds, 2),
-                "frames": result.frames,
-                "concealed": result.concealed,
-                "correlation": round(result.correlation, 3),
-            }
-        )
+        _print_json(result.to_json())
     else:
-        typer.echo(
-            f"{out}: {result.seconds:.1f} s, {result.concealed} of {result.frames} frames "
-            f"concealed, likeness to the speech sent {result.correlation:.2f}; "
-            f"{result.path}, connected after {result.connected_ms:.0f} ms"
-        )
+        typer.echo(f"{out}: {result}")
 
 
 @bench_app.command("setup")

@@ -120,6 +120,7 @@ class Stream:
         "begins_ns",
         "concealed",
         "late",
+        "paused",
         "writer",
     )
 
@@ -135,6 +136,9 @@ class Stream:
         self._last_ns = 0
         self.begins_ns = 0
         self.concealed = 0
+        """Samples that stand in for packets which are not there."""
+        self.paused = 0
+        """Samples of silence where none were sent: the timestamps go on, the numbers do not."""
         self.late = 0
         self.writer: OggOpusWriter | None = None
 
@@ -212,7 +216,11 @@ class Stream:
             passed = max(frame.time_ns - self._last_ns, 0) * CLOCK_RATE // 1_000_000_000
             gap = min(gap, passed + _SLACK_SAMPLES, _LONGEST_GAP)
             if gap > 0:
-                self.concealed += writer.conceal(frame.payload[0], gap)
+                filled = writer.conceal(frame.payload[0], gap)
+                if frame.sequence == self._next[0]:
+                    self.paused += filled
+                else:
+                    self.concealed += filled
         writer.write(frame.payload)
         self._next = (frame.sequence + 1, frame.timestamp + packet_samples(frame.payload))
         self._last_ns = frame.time_ns

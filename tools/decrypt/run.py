@@ -49,6 +49,8 @@ class AudioOutcome:
     seconds: float
     packets: int
     concealed_s: float
+    paused_s: float
+    """Nothing was sent for so long: DTX, or a microphone that was off."""
     begins_s: float
     """Counted from the first datagram of the capture."""
 
@@ -86,6 +88,7 @@ class Report:
                     "seconds": round(one.seconds, 3),
                     "packets": one.packets,
                     "concealed_s": round(one.concealed_s, 3),
+                    "paused_s": round(one.paused_s, 3),
                     "begins_s": round(one.begins_s, 6),
                 }
                 for one in self.audio
@@ -134,6 +137,7 @@ class _Run:
                         seconds=writer.samples / 48_000,
                         packets=writer.packets,
                         concealed_s=stream.concealed / 48_000,
+                        paused_s=stream.paused / 48_000,
                         begins_s=(stream.begins_ns - self.start_ns) / 1e9,
                     )
                 )

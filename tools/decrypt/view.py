@@ -30,7 +30,8 @@ def lines(report: Report, config: DecryptConfig) -> Iterator[str]:
     if config.messages is not None:
         yield f"{config.messages}: {report.messages} messages"
     for one in report.audio:
-        gaps = f", {one.concealed_s:.2f} s of it concealed" if one.concealed_s else ""
+        gaps = f", {one.concealed_s:.2f} s of it lost and concealed" if one.concealed_s else ""
+        gaps += f", {one.paused_s:.2f} s of it pauses (nothing sent)" if one.paused_s else ""
         yield f"{one.path}: {one.seconds:.2f} s of Opus from {one.begins_s:.3f} s on{gaps}"
     if config.audio is not None and not report.audio:
         yield "no Opus was found"

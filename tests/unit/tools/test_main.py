@@ -181,8 +181,9 @@ def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
         assert server.stdout is not None
         url = server.stdout.readline().decode().split()[2]
         out = tmp_path / "reply.wav"
+        trace = ("--trace", str(tmp_path / "call.qlog"))
         done = subprocess.run(
-            [*run, "call", str(speech), "--url", url, "--out", str(out), "--json"],
+            [*run, "call", str(speech), "--url", url, "--out", str(out), "--json", *trace],
             capture_output=True,
             check=False,
             timeout=60,
@@ -197,6 +198,8 @@ def test_serve_and_call_from_two_processes(tmp_path: Path) -> None:
     assert told["correlation"] > 0.9
     assert told["path"] == "signalled"
     assert out.stat().st_size > 500_000
+    drawn = subprocess.run([*run, "trace", trace[1]], capture_output=True, check=True, timeout=60)
+    assert b"handshake completed" in drawn.stdout
 
 
 class Serving:
