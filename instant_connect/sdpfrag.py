@@ -64,7 +64,7 @@ class _Reader:
             self._ufrag = _same(self._ufrag, grammar.ice_ufrag(value))
         elif name == "ice-pwd":
             self._pwd = _same(self._pwd, grammar.ice_pwd(value))
-        elif name == "candidate":
+        elif name == "candidate" and value:
             if len(self._candidates) >= MAX_CANDIDATES:
                 detail = f"a fragment has at most {MAX_CANDIDATES} candidates"
                 raise SdpError(SdpRule.TOO_MANY_LINES, detail)

@@ -148,6 +148,7 @@ def fuzz_company(data: bytes) -> None:
 @given(st.binary(max_size=400))
 @example(b"")
 @example(b"--x\r\n")
+@example(b"a=candidate")
 @example(b"7" * 5_000)
 @example(b"[" * 100_000)
 def test_any_bytes(data: bytes) -> None:
