@@ -104,7 +104,7 @@ class Caller:
         await self._until(lambda: self._has_paused(PAUSE_S), HELLO_S)
         began = self._loop.time()
         await speak(self._session, encoded(question))
-        over = began + _last_audible_s(question)
+        over = began + audible_frames(question) * FRAME_SAMPLES / SAMPLE_RATE
         await self._until(lambda: self._answered(over), over - began + LONGEST_S)
         for task in self._tasks:
             task.cancel()
@@ -157,12 +157,12 @@ class Caller:
                 self._transcript.append(Said(**said))
 
 
-def _last_audible_s(samples: Samples) -> float:
-    """Return when the last audible frame of a recording ends, in seconds."""
+def audible_frames(samples: Samples) -> int:
+    """Return how many frames of 20 ms a recording has until its last audible one is over."""
     whole = len(samples) // FRAME_SAMPLES * FRAME_SAMPLES
     frames = samples[:whole].reshape(-1, FRAME_SAMPLES).astype(np.float64)
     loud = np.nonzero(np.sqrt(np.mean(frames**2, axis=1)) > AUDIBLE)[0]
-    return 0.0 if not len(loud) else float(loud[-1] + 1) * FRAME_SAMPLES / SAMPLE_RATE
+    return int(loud[-1]) + 1 if len(loud) else 0
 
 
 def write_stereo(out: Path, said: Samples, heard: Samples, *, lead_s: float) -> None:

@@ -123,6 +123,20 @@ class Peer:
         raise NotImplementedError
 
 
+async def obey_all(peer: Peer) -> None:
+    """Carry out orders until the parent closes the pipe."""
+    lines = peer.lines
+    # what is loaded by now is never garbage: to look through it takes as long as half a round trip
+    gc.collect()
+    gc.freeze()
+    lines.write(event="ready")
+    while (order := await lines.read()) is not None:
+        try:
+            await peer.obey(order)
+        except (WarpError, ToolFailure) as error:
+            lines.write(event="failure", text=str(error))
+
+
 class ServerPeer(Peer):
     """Answers each offer on a fresh port, so that no start profits from another."""
 
@@ -268,15 +282,7 @@ async def main(role: str, speech: str = "") -> None:
         peer = ServerPeer(lines)
     else:
         peer = ClientPeer(lines, read_wav(Path(speech)) if speech else packaged_sound("speech"))
-    # what is loaded by now is never garbage: to look through it takes as long as half a round trip
-    gc.collect()
-    gc.freeze()
-    lines.write(event="ready")
-    while (order := await lines.read()) is not None:
-        try:
-            await peer.obey(order)
-        except (WarpError, ToolFailure) as error:
-            lines.write(event="failure", text=str(error))
+    await obey_all(peer)
 
 
 if __name__ == "__main__":

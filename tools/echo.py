@@ -27,14 +27,14 @@ _CAUGHT_UP_MS = 40
 
 
 @functools.cache
-def greeting() -> tuple[bytes, ...]:
-    """The packaged greeting as Opus payloads, encoded once a process."""
-    return tuple(encoded(packaged_sound("greeting")))
+def greeting(sound: str = "greeting") -> tuple[bytes, ...]:
+    """A packaged sound as Opus payloads, encoded once a process."""
+    return tuple(encoded(packaged_sound(sound)))
 
 
-def greet(session: Session) -> None:
-    """Say the greeting, the same to everybody: it may leave before the caller is known."""
-    for payload in greeting():
+def greet(session: Session, sound: str = "greeting") -> None:
+    """Say a packaged sound, the same to everybody: it may leave before the caller is known."""
+    for payload in greeting(sound):
         session.audio_out.send(payload, non_personal=True)
 
 

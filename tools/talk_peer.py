@@ -7,20 +7,17 @@ the embedded voice; the client asks a question, listens, and tells what it came 
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from pathlib import Path
 
 from instant_connect.calls import CallInfo
 from instant_connect.host import HostConfig
 from instant_connect.io import Arrival, InstantConfig, Kind, listen_instant
-from warp.errors import WarpError
 from warp.io import ServerConfig
 from warp_tools.audio import packaged_sound, read_wav
 from warp_tools.backends import make_embedded
 from warp_tools.conversation import Caller
-from warp_tools.demo_peer import CHANNEL_ID, ClientPeer, Peer, attach, options
-from warp_tools.failure import ToolFailure
+from warp_tools.demo_peer import CHANNEL_ID, ClientPeer, Peer, attach, obey_all, options
 from warp_tools.lines import Line, Lines
 from warp_tools.opus import Samples
 from warp_tools.voice_server import VoiceServer, open_voice_server
@@ -88,14 +85,7 @@ async def main(role: str, question: str = "") -> None:
     else:
         sound = read_wav(Path(question)) if question else packaged_sound("question")
         peer = TalkPeer(lines, sound)
-    gc.collect()
-    gc.freeze()
-    lines.write(event="ready")
-    while (order := await lines.read()) is not None:
-        try:
-            await peer.obey(order)
-        except (WarpError, ToolFailure) as error:
-            lines.write(event="failure", text=str(error))
+    await obey_all(peer)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ UDP   InstantServer ─▶ session ───────┴─▶ Voices.attend,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING
 
@@ -25,27 +24,16 @@ from voice_backend.io.responses import ResponsesConfig
 from voice_backend.loop import LoopConfig
 from warp.errors import InternalError, WarpError
 from warp.io import Ending, Server, Session
-from warp_tools.audio import packaged_sound
 from warp_tools.backends import RESERVE_FRAMES, realtime_priority
+from warp_tools.echo import greet, greeting
 from warp_tools.failure import ToolFailure
-from warp_tools.opus import encoded
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
+HELLO = "hello"
+"""The packaged sound of the first words."""
 Say = Callable[[str], object]
-
-
-@functools.cache
-def hello() -> tuple[bytes, ...]:
-    """The first words, as Opus payloads, encoded once a process."""
-    return tuple(encoded(packaged_sound("hello")))
-
-
-def greet(session: Session) -> None:
-    """Say the first words, the same to everybody: they may leave before the caller is known."""
-    for payload in hello():
-        session.audio_out.send(payload, non_personal=True)
 
 
 class VoiceServer:
@@ -67,7 +55,7 @@ class VoiceServer:
         self.say: Say = lambda _: None
         self._calls = 0
         if isinstance(server, InstantServer):
-            server.set_greet(lambda arrival: greet(arrival.session))
+            server.set_greet(lambda arrival: greet(arrival.session, HELLO))
         self.house = LiveHouse(
             voices,
             server=self.plain,
@@ -106,7 +94,7 @@ class VoiceServer:
         self._calls += 1
         number = self._calls
         if info.path is None:
-            greet(session)
+            greet(session, HELLO)
             self.say(f"call {number} begins")
         else:
             self.say(f"call {number} begins ({info.path.value})")
@@ -136,7 +124,7 @@ async def open_voice_server(
 
     Raises ToolFailure, one line.
     """
-    hello()
+    greeting(HELLO)
     loop = LoopConfig(realtime_priority=realtime_priority())
     config = VoicesConfig(reserve_frames=RESERVE_FRAMES, loop=loop)
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import wave
-from collections.abc import Generator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from voice_backend.model import (
     StepIn,
 )
 from voice_backend.models.duplex_cpu import DuplexCpu, Networks
-from voice_backend.models.jobs import InlineRunner
+from voice_backend.models.jobs import InlineRunner, finish
 from voice_backend.models.mouth import Utterance, first_sound
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -47,16 +46,8 @@ def networks() -> Networks:
     return Networks.load(require_models(), 4)
 
 
-def drive(work: Generator[None, None, Any]) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            return done.value
-
-
 def said(networks: Networks, text: str) -> Utterance:
-    made = drive(networks.mouth.say(text))
+    made = finish(networks.mouth.say(text))
     assert isinstance(made, Utterance)
     return made
 
@@ -95,13 +86,13 @@ def test_the_ears_err_in_no_more_than_one_word_of_twenty(networks: Networks) -> 
     wrong = total = 0
     told = []
     for phrase in PHRASES:
-        heard = drive(networks.ears.hear(with_silence(at_16k(said(networks, phrase)))))
+        heard = finish(networks.ears.hear(with_silence(at_16k(said(networks, phrase)))))
         for digits, word in ((r"\b10\b", "ten"), (r"\b1\b", "one"), (r"\bOk\b", "okay")):
             heard = re.sub(digits, word, heard)
         told.append(heard)
         wrong += errors(words(phrase), words(heard))
         total += len(words(phrase))
-    heard = drive(networks.ears.hear(with_silence(human())))
+    heard = finish(networks.ears.hear(with_silence(human())))
     told.append(heard)
     wrong += errors(words(HUMAN), words(heard))
     total += len(words(HUMAN))
@@ -131,9 +122,9 @@ def test_the_detector_knows_speech_from_noise(networks: Networks) -> None:
 def test_the_turn_model_knows_an_end(networks: Networks) -> None:
     whole = with_silence(at_16k(said(networks, "Okay, I found three flights for you.")))
     cut = np.pad(whole[: int(len(whole) * 0.5)], (0, 3200))
-    assert drive(networks.turns.judge(whole)) > 0.9
-    assert drive(networks.turns.judge(cut)) < 0.4
-    assert drive(networks.turns.judge(with_silence(human()))) > 0.5
+    assert finish(networks.turns.judge(whole)) > 0.9
+    assert finish(networks.turns.judge(cut)) < 0.4
+    assert finish(networks.turns.judge(with_silence(human()))) > 0.5
 
 
 def test_the_mouth_begins_at_once_and_knows_when_its_words_sound(networks: Networks) -> None:
@@ -150,7 +141,7 @@ def test_the_mouth_begins_at_once_and_knows_when_its_words_sound(networks: Netwo
         assert np.sqrt(np.mean(part**2)) > 300, word
     found, flights = made.words[2], made.words[4]
     part = made.pcm[(found.start_ms - 30) * 24 : (flights.end_ms + 30) * 24]
-    heard = drive(networks.ears.hear(with_silence(np.asarray(soxr.resample(part, 24, 16)))))
+    heard = finish(networks.ears.hear(with_silence(np.asarray(soxr.resample(part, 24, 16)))))
     assert words(heard) == ["found", "three", "flights"]
     assert (said(networks, "Okay, I found three flights for you.").pcm == made.pcm).all()
 
@@ -207,7 +198,7 @@ def test_a_spoken_question_gets_a_spoken_answer(networks: Networks) -> None:
 
     # and whoever listens understands it
     ours = np.concatenate(call.sound)[call.of(SpeakingOn)[0].at_ms * 24 :]
-    back = drive(networks.ears.hear(with_silence(np.asarray(soxr.resample(ours, 24, 16)))))
+    back = finish(networks.ears.hear(with_silence(np.asarray(soxr.resample(ours, 24, 16)))))
     assert words(back.replace("fifty-six", "56").replace("fifty six", "56")) == words(
         "Seven times eight is 56."
     )

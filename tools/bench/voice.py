@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import random
 import statistics
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from voice_backend.audio.resample import resampled
+from voice_backend.models.jobs import finish
 from voice_backend.models.mouth import RATE as VOICE_RATE
 from voice_backend.models.mouth import Mouth, Utterance
 from voice_backend.models.store import Store
@@ -31,10 +32,10 @@ from warp_tools.bench.report import Target
 from warp_tools.bench.slices import percentile
 from warp_tools.bench.voice_caller import Caller, Heard, Plan, Question
 from warp_tools.bench.voice_path import open_path
-from warp_tools.conversation import AUDIBLE
+from warp_tools.conversation import audible_frames
 from warp_tools.delay import lead_through
 from warp_tools.lines import Worker
-from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, Samples, encoded
+from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, encoded
 
 STEPS: Final = (1, 2, 4, 8, 12, 16, 20, 24, 28, 32)
 SESSIONS_TARGET: Final = 16
@@ -257,24 +258,12 @@ async def _talk(
 def questions_of(phrases: Sequence[str]) -> list[Question]:
     """Return phrases as the embedded voice says them, encoded."""
     mouth = Mouth.load(Store())
-    return [_question(_said(mouth.say(phrase))) for phrase in phrases]
+    return [_question(finish(mouth.say(phrase))) for phrase in phrases]
 
 
-def _said(work: Generator[None, None, Utterance]) -> Samples:
-    """Do the work of a clause."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            return resampled(done.value.pcm, VOICE_RATE, SAMPLE_RATE)
-
-
-def _question(sound: Samples) -> Question:
-    payloads = encoded(sound)
-    whole = len(sound) // FRAME_SAMPLES * FRAME_SAMPLES
-    frames = sound[:whole].reshape(-1, FRAME_SAMPLES).astype(np.float64)
-    loud = np.flatnonzero(np.sqrt(np.mean(frames**2, axis=1)) > AUDIBLE)
-    return Question(payloads, int(loud[-1]) + 1)
+def _question(clause: Utterance) -> Question:
+    sound = resampled(clause.pcm, VOICE_RATE, SAMPLE_RATE)
+    return Question(encoded(sound), audible_frames(sound))
 
 
 def plot(report: VoiceReport, path: Path) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from voice_backend.delegation import DelegationConfig, Helper
+from voice_backend.delegation import DelegationConfig, Helper, Tell
 from voice_backend.io.delegates import Delegates
 from voice_backend.io.live_door import FLUSH_S, Door, Write
 from voice_backend.io.live_line import SocketLine
@@ -33,7 +33,6 @@ from voice_backend.live.commands import (
     Mute,
     OpenVoice,
     Reconfigure,
-    Tell,
     TurnEnded,
     Work,
 )

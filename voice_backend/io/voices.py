@@ -338,12 +338,11 @@ class Voices:
 
     def _counts(self) -> FrameCounts:
         total = FrameCounts()
-        for counts in (self._desk.past, *self._seated()):
+        # a voice that is released keeps its seat until the media thread's next tick
+        seated = [seat.counts for seat in list(self._desk.seats.values())]
+        for counts in (self._desk.past, *seated):
             total.add(counts)
         return total
-
-    def _seated(self) -> list[FrameCounts]:
-        return [one.seat.counts for one in self.voices if one.seat is not None]
 
     def prometheus(self, *, sessions: bool = False) -> str:
         """Return the text that Prometheus scrapes; with `sessions` each live one by its number."""

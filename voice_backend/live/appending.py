@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
-from voice_backend.delegation import Request, ask_of
+from voice_backend.delegation import Request, Tell, ask_of
 from voice_backend.live.client_events import Append
-from voice_backend.live.commands import Tell
 from voice_backend.live.config import LiveConfig, tokens_of
 from voice_backend.live.faults import LiveFault
 from voice_backend.live.server_events import Appended

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from voice_backend.delegation import Request
+from voice_backend.delegation import Request, Tell
 from voice_backend.live.shapes import AudioFormat, JsonObject, ResponsesBackend
-from voice_backend.model import Inject, SessionConfig
+from voice_backend.model import SessionConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,6 @@ class Mute:
     """Let the voice hear silence, or no longer."""
 
     muted: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Tell:
-    """Tell the voice something."""
-
-    kind: Inject
-    text: str
-    delegation_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from voice_backend.model import (
 )
 from voice_backend.models.conversation import FRAME_MS, Conversation, State
 from voice_backend.models.ears import Ears
-from voice_backend.models.jobs import Job, JobClass, Runner, Work
+from voice_backend.models.jobs import Job, JobClass, Runner, Work, finish
 from voice_backend.models.listener import Asked
 from voice_backend.models.mouth import RATE as OUT_RATE
 from voice_backend.models.mouth import Mouth
@@ -103,9 +103,9 @@ class Networks:
 
     def warm_up(self) -> None:
         """Run each once: the first time takes ten times as long."""
-        _drive(self.mouth.say("Hello, I am here."))
-        _drive(self.ears.hear(np.zeros(IN_RATE, np.float32)))
-        _drive(self.turns.judge(np.zeros(IN_RATE, np.float32)))
+        finish(self.mouth.say("Hello, I am here."))
+        finish(self.ears.hear(np.zeros(IN_RATE, np.float32)))
+        finish(self.turns.judge(np.zeros(IN_RATE, np.float32)))
         for _ in range(2):
             self.vad.receive_frames([0], np.zeros((1, IN_RATE * FRAME_MS // 1000), np.float32))
         self.vad.reset(0)
@@ -336,11 +336,3 @@ class _Senses:
     def _submit(self, kind: JobClass, work: Work, deliver: _Deliver) -> None:
         if self.slot is not None:
             self._model.submit(kind, self.slot, work, deliver)
-
-
-def _drive(work: Work) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            return done.value

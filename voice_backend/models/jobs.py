@@ -42,6 +42,15 @@ MOST_WAITING: Final = 8
 Work = Generator[None, None, Any]
 
 
+def finish(work: Work) -> Any:
+    """Do all units of a piece of work at once; returns its result."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            return done.value
+
+
 @dataclass(slots=True, eq=False)
 class Job:
     """Work for a slot. `result` is the generator's return value, or `error` says what it raised."""

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warp_tools.conversation import Conversation, Said, _last_audible_s, write_stereo
+from warp_tools.conversation import Conversation, Said, audible_frames, write_stereo
 from warp_tools.ledger import Ledger, unanswered
 
 ASKED = Said(speaker="user", text="What is seven times eight?", start_ms=100, end_ms=1800)
@@ -35,8 +35,8 @@ def test_what_is_missing_is_said() -> None:
 
 def test_a_question_is_over_with_its_last_word() -> None:
     silence, word = np.zeros(9_600, np.int16), np.full(4_800, 3_000, np.int16)
-    assert _last_audible_s(np.concatenate([silence, word, silence])) == 0.3
-    assert _last_audible_s(silence) == 0.0
+    assert audible_frames(np.concatenate([silence, word, silence])) == 15
+    assert audible_frames(silence) == 0
 
 
 def test_both_sides_are_where_they_were(tmp_path: Path) -> None:

@@ -103,6 +103,21 @@ def test_a_voice_is_heard_and_tells_of_itself() -> None:
     run(story)
 
 
+def test_frames_of_a_voice_that_was_just_released_are_counted() -> None:
+    async def story(voices: Voices) -> None:
+        voice, line = await talk(voices, "talks")
+        await until(lambda: len(line.given) > 6)
+        # the media thread has not heard of it yet: nothing may be missing until then
+        voices.post = lambda work: None  # type: ignore[method-assign]
+        before = voices.stats()["frames"]["frames"]
+        voices.release(voice)
+        assert voices.stats()["frames"]["frames"] >= before > 0
+        del voices.post  # type: ignore[method-assign]
+        voice.end()
+
+    run(story)
+
+
 def test_events_may_be_received_by_a_function() -> None:
     async def story(voices: Voices) -> None:
         got: list = []

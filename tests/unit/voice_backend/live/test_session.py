@@ -8,6 +8,7 @@ import json
 import pytest
 
 from tests.unit.voice_backend.live.client import Client
+from voice_backend.delegation import Tell
 from voice_backend.live import DoorKind, LiveFault, Phase
 from voice_backend.live.commands import (
     AddItem,
@@ -17,7 +18,6 @@ from voice_backend.live.commands import (
     Mute,
     OpenVoice,
     Reconfigure,
-    Tell,
     TurnEnded,
     Work,
 )
