@@ -177,17 +177,17 @@ def test_nobody_has_a_slot_before_they_are_authenticated() -> None:
         attending = asyncio.create_task(house.voices.attend(session))
         ticks = house.voices.stats()["ticks"]
         await until(lambda: house.voices.stats()["ticks"] > ticks + 5)
-        # its place is reserved, and nothing of the model is spent on it
+        # nothing of the model is spent on it, and no place either: who is there has it
+        assert house.voices.lack() is None
+        assert models[0].taken == 0
+        call = await house.call()
+        await until(lambda: models[0].taken == 1)
         assert house.voices.lack() == "all 1 sessions are taken"
         with pytest.raises(NoCapacity):
-            house.voices.reserve(SessionConfig())
-        assert models[0].taken == 0
+            await house.voices.attend(session)
         await session.close()
         with pytest.raises(WarpError):
             await attending
-        await until(lambda: house.voices.lack() is None)
-        call = await house.call()
-        await until(lambda: models[0].taken == 1)
         await call.close()
         await until(lambda: models[0].taken == 0)
 
