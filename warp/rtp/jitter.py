@@ -117,14 +117,20 @@ class JitterBuffer:
 
     def _place(self, packet: BufferedPacket, timestamp: int, transit: int, now: float) -> Placing:
         counts, numbers, position = self.counts, self._numbers, self.position
-        if timestamp in self._packets or numbers.was_played(timestamp):
+        copy = timestamp in self._packets or numbers.was_played(timestamp)
+        overtaken = timestamp < numbers.heard_at
+        if numbers.turned_back(packet.sequence, copy or overtaken):
+            # its numbers go on and its time does not: the source's clock was set back
+            self.restart()
+            numbers.begin(packet.sequence, timestamp)
+            position, copy, overtaken = None, False, False
+        if copy:
             counts.duplicates += 1
             return Placing.DUPLICATE
         if packet.sequence > numbers.highest:
             numbers.highest, numbers.latest = packet.sequence, max(numbers.latest, timestamp)
         elif packet.sequence < numbers.highest:
             counts.reordered += 1
-        overtaken = timestamp < numbers.heard_at
         late = overtaken or (position is not None and timestamp + packet.ticks <= position)
         # in a pause nobody waits
         due = self._stalled > 0 and not self._quiet and packet.sequence <= numbers.heard + 1
@@ -252,9 +258,10 @@ class JitterBuffer:
             if gap > 0:
                 return self._bridge(gap, want, packet, now, held)
             del packets[timestamp]
-            if gap + packet.ticks > 0:
+            if gap + packet.ticks >= UNIT:
                 return self._play(packet, timestamp, -gap)
-            # a longer packet has covered its time
+            # a longer packet has covered its time, but for less than can be told from none:
+            # long packets a tick apart would each be decoded for that tick
             self.counts.late += 1
         return self._stall(want)
 

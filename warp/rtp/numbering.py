@@ -6,7 +6,9 @@ A.1): both are congruent, and either is extended again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_TURNED_RUN: Final = 5
 
 
 class BufferedPacket(NamedTuple):
@@ -29,6 +31,7 @@ class Numbering:
         "highest",
         "latest",
         "suspect",
+        "turned",
     )
 
     def __init__(self, recent: int) -> None:
@@ -47,6 +50,8 @@ class Numbering:
         self.heard_at = timestamp - (1 << 32)
         """Its timestamp: what belongs before it comes too late, however long it lasts."""
         self.heard_to = timestamp
+        self.turned = 0
+        """So many packets in a row have gone on in numbers and back in time."""
         self._played.clear()
 
     def extend(self, sequence: int, timestamp: int) -> tuple[int, int]:
@@ -68,6 +73,18 @@ class Numbering:
         if len(played) > self._recent:
             del played[next(iter(played))]
         return missing
+
+    def turned_back(self, sequence: int, behind: bool) -> bool:
+        """Whether enough packets agree, with this one, that timestamps were set back.
+
+        `behind`: its time has been played or is taken, which RFC 3550 section 5.1 rules out for
+        a packet that continues the numbers.
+        """
+        if sequence > self.highest:
+            self.turned = self.turned + 1 if behind else 0
+            if behind:
+                self.highest = sequence
+        return self.turned >= _TURNED_RUN
 
     def was_played(self, timestamp: int) -> bool:
         """Whether a packet of this time has been, as far as that is remembered."""

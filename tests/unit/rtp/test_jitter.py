@@ -317,6 +317,36 @@ def test_another_source_is_begun_anew() -> None:
     assert b.insert(packet(), 7, 77, 0.3) is Placing.KEPT
 
 
+@pytest.mark.parametrize("back_s", [0.1, 0.5, 1.0, 1.9])
+def test_a_clock_that_is_set_back_costs_five_packets(back_s: float) -> None:
+    """Numbers go on and timestamps do not, too near for a leap (RFC 3550 section 5.1)."""
+    back = int(back_s * 48_000)
+    arrivals = [(t, p, s, ts - back if t >= 3 else ts) for t, p, s, ts in stream(500)]
+    player = run(Player(), arrivals, end=10)
+    assert len(player.played) >= 500 - 10
+    assert player.buffer.counts.restarts == 1
+    assert all(frame == {Action.PLAY} for frame in player.frames[-300:])
+
+
+def test_copies_and_what_is_overtaken_set_no_clock_back() -> None:
+    arrivals = [copy for a in jittered(stream(500), 0.2) for copy in (a, (a[0] + 0.3, *a[1:]))]
+    assert run(Player(), arrivals).buffer.counts.restarts == 0
+
+
+def test_long_packets_a_tick_apart_are_not_all_decoded() -> None:
+    """Each would be 120 ms of work for 20 microseconds of sound."""
+    player = Player()
+    long = bytes((0xF8 | 3, 6)) + bytes(6)
+    for tick in range(100):
+        now = 0.02 * tick
+        for i in range(100):
+            number = 100 * tick + i
+            player.buffer.insert(long, number & 0xFFFF, 960 * tick + 9 * i, now)
+        before = len(player.steps)
+        player.play(now + 0.001)
+        assert len(player.steps) - before <= 10
+
+
 def test_what_is_late_is_counted_and_raises_the_delay() -> None:
     arrivals = stream(200)
     t, *rest = arrivals.pop(100)
