@@ -8,128 +8,15 @@ Called by the command line and by the view for people, which shows the same fact
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from warp_tools.capture import names
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
+from warp_tools.capture.spent import saved, spent
 from warp_tools.capture.stages import Stage
 
-WARP_CLIENT, WARP_SERVER, WARP_CHANNEL_SERVER = 1.0, 0.5, 1.5
-"""Round trips of a start with WARP: client's media and channel, server's media, its channel."""
 _NEAR: Final = {"side 0": 0, "side 1": 1}
-
-
-class Spent(NamedTuple):
-    """A part of the start, from the first check to the open channel, and what it was spent on."""
-
-    on: str
-    text: str
-    from_ms: float
-    to_ms: float
-    trips: float | None
-
-    @property
-    def ms(self) -> float:
-        """Milliseconds that it took."""
-        return max(0.0, self.to_ms - self.from_ms)  # where ways are known by bounds only
-
-
-class Saved(NamedTuple):
-    """One thing that a start was for, as it was and as it would be with WARP, in round trips."""
-
-    what: str
-    now: float
-    warp: float
-
-    @property
-    def trips(self) -> float:
-        """Round trips that WARP would have saved."""
-        return max(0.0, self.now - self.warp)
-
-
-def spent(facts: Facts) -> list[Spent]:
-    """Return what the DTLS client's start was spent on, in order."""
-    found: list[Spent] = []
-    hello, again = facts.stage("client_hello"), facts.stage("client_hello_again")
-    done = facts.stage("dtls_client")
-    trips = facts.trips
-    if hello is None:
-        return found
-    if facts.session.checks.first is not None:
-        text = _before_hello(facts)
-        found.append(Spent("ice", text, 0.0, hello.own_ms, trips.hello))
-    start = hello
-    if again is not None:
-        wants = {want for _, want in facts.session.handshake.retries}
-        on = "cookie" if wants == {"cookie"} else "hello-retry"
-        text = "the ClientHello once more"
-        if on == "cookie":
-            text += ", with a cookie"
-        elif wants:
-            text += ", with another key share"
-        found.append(Spent(on, text, hello.own_ms, again.own_ms, float(trips.retries)))
-        start = again
-    if done is not None:
-        before = None if trips.hello is None else trips.hello + trips.retries
-        depth = None if trips.client is None or before is None else trips.client - before
-        text = "the DTLS handshake, until the client was done"
-        found.append(Spent("dtls", text, start.own_ms, done.own_ms, depth))
-        found += _sctp_spent(facts, done)
-    return found
-
-
-def _before_hello(facts: Facts) -> str:
-    hello = facts.start.first_hello
-    if hello is not None and hello.began.embedded and not hello.whole.embedded:
-        return "a check with the first part of the ClientHello, and its answer"
-    if hello is None or not hello.whole.embedded:
-        return "checks, until the ClientHello could leave"
-    if hello.parts > 1:
-        return f"checks that carried the ClientHello in {hello.parts} parts"
-    if facts.trips.hello == 0.0:
-        return "nothing: the first check carried the ClientHello"
-    return "the check of the other side, whose answer carried the ClientHello"
-
-
-def _sctp_spent(facts: Facts, done: Stage) -> list[Spent]:
-    client = facts.start.client
-    if client is None or facts.channel.snap is not False:
-        return []
-    opened = facts.stage(f"sctp_{facts.letter(client)}")
-    if opened is None:
-        return []
-    depth = facts.trips.sctp[client]
-    trips = None if depth is None or facts.trips.client is None else depth - facts.trips.client
-    return [Spent("sctp", "the handshake of SCTP", done.own_ms, opened.own_ms, trips)]
-
-
-def saved(facts: Facts) -> list[Saved]:
-    """Return what WARP would have saved, by messages; empty when that cannot be told."""
-    trips, client = facts.trips, facts.start.client
-    if trips.client is None or trips.server is None or client is None:
-        return []
-    if facts.session.checks.first is None:
-        return []
-    found = [
-        Saved("client can send media", trips.client, WARP_CLIENT),
-        Saved("server can send media", _server_media(facts, trips.server), WARP_SERVER),
-    ]
-    channel = trips.sctp[client], trips.sctp[1 - client]
-    if channel[0] is not None and channel[1] is not None:
-        found.append(Saved("channel open at the client", channel[0], WARP_CLIENT))
-        found.append(Saved("channel open at the server", channel[1], WARP_CHANNEL_SERVER))
-    return found
-
-
-def _server_media(facts: Facts, done: float) -> float:
-    """A server that was seen to send behind its flight needs no client's flight."""
-    media = facts.session.sources.first[facts.start.server or 0]
-    flight = facts.start.client_flight
-    early = media is not None and bool(flight) and not facts.start.is_12
-    if early and media is not None and not facts.vantage.could_follow(media, flight[0]):
-        return facts.trips.flight or done
-    return done
 
 
 def explanation(facts: Facts) -> dict[str, Any]:

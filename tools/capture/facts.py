@@ -15,7 +15,7 @@ from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.session import Session
 from warp_tools.capture.stages import Stage, stages
 from warp_tools.capture.start import Start
-from warp_tools.capture.trips import Trips, count
+from warp_tools.capture.trips import HALF, Trips, count
 from warp_tools.capture.vantage import Vantage, estimate
 
 if TYPE_CHECKING:
@@ -100,6 +100,20 @@ class Facts:
         # an offer to which no answer was captured, though other checks were answered
         silent = len(offered) == 1 and checks.askers[1 - offered[0]].sped.silent is None
         return None if silent and checks.askers[offered[0]].answered else False
+
+    @property
+    def begins(self) -> float:
+        """Round trips before the DTLS client can put its ClientHello into a check or an answer.
+
+        Half of one where the other side's check came first and called the client's forth.
+        """
+        client = self.start.client
+        if client is None:
+            return 0.0
+        asked, heard = self.trips.answer[client], self.trips.answer[1 - client]
+        if asked is not None:
+            return asked - 1.0
+        return 0.0 if heard is None else heard - HALF
 
     @property
     def lost(self) -> list[Event]:

@@ -14,16 +14,14 @@ from warp_tools.capture import names
 from warp_tools.capture.events import Event
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.finding import Finding, Weight, several
+from warp_tools.capture.findings_split import split_findings
+from warp_tools.capture.split import AT_ONCE_MS
 from warp_tools.capture.start import is_alert
 
 PROMPT_MS: Final = 30.0
 """An answer that comes this soon after what it answers (and the round trip) is prompt."""
 LATE_MS: Final = 50.0
-TOGETHER_MS: Final = 2.0
-AT_ONCE_MS: Final = 3.0
 PATIENCE_MS: Final = 200.0
-_HEADERS: Final = 25  # of a record and a handshake message
-_SHARE_HEADER: Final = 4
 _SHOWN: Final = 8
 
 
@@ -31,7 +29,7 @@ def dtls_findings(facts: Facts) -> Iterator[Finding]:
     """Yield what is to be said about DTLS."""
     yield from _version(facts)
     yield from _retries(facts)
-    yield from _split(facts)
+    yield from split_findings(facts)
     yield from _roles(facts)
     yield from _late_hello(facts)
     yield from _waits(facts)
@@ -99,49 +97,6 @@ def _retries(facts: Facts) -> Iterator[Finding]:
                 ms=ms,
                 datagrams=(event.number,),
             )
-
-
-def _split(facts: Facts) -> Iterator[Finding]:
-    hello = facts.start.hello
-    if hello is None or hello.parts < 2:
-        return
-    group = facts.pq_share
-    share = facts.shares().get(group, 0) + _SHARE_HEADER if group is not None else 0
-    small = hello.length - share + _HEADERS <= hello.length / hello.parts + _HEADERS
-    because = group is not None and small
-    text = f"The ClientHello ({hello.length} bytes) takes {hello.parts} datagrams"
-    if group is not None and because:
-        text += f" because of its share for {names.group(group)} ({share - _SHARE_HEADER} bytes)"
-    took = (hello.whole.time_ns - hello.began.time_ns) / 1e6
-    trips = 0.0 if facts.start.ignored else _cost_of_split(facts)
-    if trips:
-        text += "; the rest could only leave when the first part was answered."
-    elif took < TOGETHER_MS:
-        text += "; they left together, so it cost nothing."
-    else:
-        text += f"; the rest left {took:.0f} ms after the first part."
-    cost = bool(trips) or took >= TOGETHER_MS
-    yield Finding(
-        id="clienthello-split-pq" if because else "clienthello-split",
-        weight=Weight.COST if cost else Weight.NOTE,
-        text=text,
-        trips=trips,
-        ms=took if cost else 0.0,
-        datagrams=(hello.began.number, hello.whole.number),
-    )
-
-
-def _cost_of_split(facts: Facts) -> float:
-    """Round trips between the first part of the ClientHello and the last one."""
-    hello, depth = facts.start.hello, facts.trips.hello
-    if hello is None or depth is None or not hello.began.embedded:
-        return 0.0
-    stun = hello.began.contents.stun
-    first = 0.0 if stun is not None and stun.is_request else 0.5
-    asker = facts.session.checks.askers[hello.side]
-    if first == 0.0 and asker.first is not hello.began:
-        return 0.0
-    return max(0.0, depth - first)
 
 
 def _roles(facts: Facts) -> Iterator[Finding]:

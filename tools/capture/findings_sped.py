@@ -37,7 +37,7 @@ def _nobody(facts: Facts) -> Iterator[Finding]:
         id="no-sped",
         weight=Weight.COST,
         text="No check offers SPED, so the ClientHello could only follow the checks.",
-        trips=trips,
+        trips=trips - facts.begins,
         ms=None if answered is None else min(answered.own_ms, hello.own_ms),
         datagrams=(hello.number,),
     )
@@ -51,7 +51,7 @@ def _ignored(facts: Facts, side: int) -> Iterator[Finding]:
         return
     who, whom = facts.letter(side), facts.letter(1 - side)
     text = f"{who} offered SPED; {whom} took no notice of it."
-    wait, numbers = None, [other.silent.number]
+    wait, numbers, hello = None, [other.silent.number], facts.trips.hello
     answer = session.checks.askers[side].first_answer
     direct = [e for e, _ in session.handshake.hellos if not e.embedded and e.side == side]
     if facts.start.client == side and answer is not None and direct:
@@ -69,7 +69,7 @@ def _ignored(facts: Facts, side: int) -> Iterator[Finding]:
         weight=Weight.COST,
         text=text,
         ms=None if wait is None else max(0.0, wait),
-        trips=facts.trips.hello,
+        trips=None if hello is None else hello - facts.begins,
         datagrams=tuple(numbers),
     )
 

@@ -265,22 +265,24 @@ def _whole(hellos: list[tuple[Event, Piece]], choose: Callable[[list[int]], int]
         return None
     wanted = choose(numbers)
     began: Event | None = None
+    parts: set[int] = set()
     ranges: list[tuple[int, int]] = []
     for event, piece in hellos:
         if piece.message_seq != wanted:
             continue
         began = began or event
-        if (piece.offset, piece.offset + piece.size) not in ranges:
+        if not _covers(ranges, piece.offset + piece.size, piece.offset):
             ranges.append((piece.offset, piece.offset + piece.size))
+            parts.add(event.number)
         if _covers(ranges, piece.length):
-            return Hello(event.side, wanted, piece.length, began, event, len(ranges))
+            return Hello(event.side, wanted, piece.length, began, event, len(parts))
     return None
 
 
-def _covers(ranges: list[tuple[int, int]], length: int) -> bool:
-    at = 0
-    for start, end in sorted(ranges):
+def _covers(ranges: list[tuple[int, int]], end: int, at: int = 0) -> bool:
+    """Tell whether everything from `at` to `end` is there."""
+    for start, stop in sorted(ranges):
         if start > at:
-            return False
-        at = max(at, end)
-    return at >= length
+            break
+        at = max(at, stop)
+    return at >= end

@@ -14,10 +14,12 @@ from typing import Final, NamedTuple
 
 from warp_tools.capture.channel import Channel
 from warp_tools.capture.events import Event
+from warp_tools.capture.split import Wait, split_of
 from warp_tools.capture.start import Start
 from warp_tools.capture.vantage import Vantage
 
 HALF: Final = 0.5
+_NOT_ITS_ANSWER: Final = frozenset((Wait.LATER, Wait.UNTOLD))
 
 
 class Trips(NamedTuple):
@@ -120,9 +122,14 @@ class _Depths:
         first = self._start.first_hello
         if first is None:
             return None
+        split = split_of(self._start, self._vantage, first)
         best: dict[int, float | None] = {}
         for event, piece in self._start.hello_pieces(first):
             depth = self._sent(event)
+            stun = event.contents.stun
+            asks = stun is not None and stun.is_request
+            if split is not None and split.wait in _NOT_ITS_ANSWER and asks:
+                depth = self._request[event.side]  # a check may leave without an answer
             known = best.setdefault(piece.offset, depth)
             if depth is not None and known is not None:
                 best[piece.offset] = min(depth, known)

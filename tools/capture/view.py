@@ -16,11 +16,12 @@ from typing import Any
 from rich.text import Text
 
 from warp_tools.capture.events import Event
-from warp_tools.capture.explain import explanation, saved, spent
+from warp_tools.capture.explain import explanation
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.finding import Weight
 from warp_tools.capture.findings import findings
 from warp_tools.capture.ladder import describe, notes
+from warp_tools.capture.spent import saved, spent
 
 WIDTH = 100
 _ARROW = 16

@@ -13,8 +13,8 @@ import pytest
 
 from tests.scenarios.start import PLAIN, WARP, Outcome, Start, run
 from tests.unit.tools.capture.simulated import seen
-from warp_tools.capture.explain import saved
 from warp_tools.capture.facts import Facts
+from warp_tools.capture.spent import saved
 
 STARTS = {
     "plain": PLAIN,
