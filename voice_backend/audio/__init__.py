@@ -7,6 +7,7 @@ payloads ◀── AudioSender.encode ◀── frames of the model's
 
 from __future__ import annotations
 
+from voice_backend.audio.expected_loss import ExpectedLoss
 from voice_backend.audio.opus import (
     EncoderConfig,
     OpusDecoder,
@@ -23,6 +24,7 @@ __all__ = [
     "AudioReceiver",
     "AudioSender",
     "EncoderConfig",
+    "ExpectedLoss",
     "HeardCounts",
     "HeardFrame",
     "OpusDecoder",

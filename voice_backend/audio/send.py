@@ -18,7 +18,15 @@ from warp.rtp import is_dtx
 class AudioSender:
     """One session's way out."""
 
-    __slots__ = ("_encoder", "_quiet", "_resampler", "_samples", "frames", "unsent")
+    __slots__ = (
+        "_encoder",
+        "_quiet",
+        "_resampler",
+        "_samples",
+        "expected_loss",
+        "frames",
+        "unsent",
+    )
 
     def __init__(
         self,
@@ -38,6 +46,8 @@ class AudioSender:
         if coded != rate:
             self._resampler = Resampler(rate, coded, frame_samples(coded, frame_ms))
         self._quiet = False
+        self.expected_loss = config.expected_loss_percent
+        """Percent, by which redundancy is measured out."""
         self.frames = 0
         self.unsent = 0
         """Frames that had nothing to say."""
@@ -67,4 +77,5 @@ class AudioSender:
 
     def set_expected_loss(self, percent: int) -> None:
         """Tell what the peer reports as lost (0..100), by which redundancy is measured out."""
-        self._encoder.set_expected_loss(min(max(percent, 0), 100))
+        self.expected_loss = min(max(percent, 0), 100)
+        self._encoder.set_expected_loss(self.expected_loss)

@@ -2,7 +2,8 @@
 
 asyncio thread   audio_in.take ─▶ inbox ─┐          ┌─ outbox (crossing) ─▶ audio_out.send
 media thread                             └▶ take    give ─▶ AudioSender
-                            AudioReceiver ─▶ frame
+                            AudioReceiver ─▶ frame          ▲
+asyncio thread   the peer's reports ─▶ ExpectedLoss ────────┘ redundancy
 """
 
 from __future__ import annotations
@@ -12,16 +13,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from voice_backend.audio import AudioReceiver, AudioSender, EncoderConfig
+from voice_backend.audio import AudioReceiver, AudioSender, EncoderConfig, ExpectedLoss
 from voice_backend.frames import MEDIA_FRAME_MS, Frame, frame_samples, silence
 from voice_backend.io.crossing import Crossing
 from voice_backend.model import ModelInfo
 from voice_backend.seat import VoiceEvent
 from warp.errors import UsageError
 from warp.io import Session
-from warp.rtp import AudioFrame
+from warp.rtp import AudioFrame, ReportBlock
 
-MAX_INBOX: Final = 512
+MAX_INBOX: Final = 128
+"""Packets between two ticks of the media thread; beyond, the oldest go: they would be too late."""
 MAX_AHEAD_MS: Final = 40
 """Frames wait to leave for so long at the most: then they are dropped, and the newest goes."""
 
@@ -31,14 +33,17 @@ class RtpLine:
 
     __slots__ = (
         "_crossing",
+        "_expected",
         "_greeting",
         "_inbox",
         "_receive",
         "_receiver",
+        "_report",
         "_sender",
         "_session",
         "_silence",
         "behind",
+        "flooded",
         "muted",
     )
 
@@ -55,6 +60,9 @@ class RtpLine:
         self._receive = receive
         self._receiver = AudioReceiver(info.in_rate)
         self._sender = AudioSender(info.out_rate, config=encoder)
+        self._expected = ExpectedLoss(self._sender.expected_loss)
+        self._report: ReportBlock | None = None
+        """What the peer has reported last."""
         self._inbox: deque[AudioFrame] = deque(maxlen=MAX_INBOX)
         self._silence = silence(frame_samples(info.in_rate))
         self.muted = False
@@ -62,14 +70,21 @@ class RtpLine:
         self._greeting = session.audio_out.queued_ms > 0
         self.behind = 0
         """Frames dropped because others still waited to leave."""
+        self.flooded = 0
+        """Packets dropped because more came between two ticks than anybody could play."""
 
     # -- the asyncio thread --------------------------------------------------------------------
 
     def collect(self) -> None:
         """Fetch what has arrived."""
-        frames = self._session.audio_in.take()
+        frames, inbox = self._session.audio_in.take(), self._inbox
         if frames:
-            self._inbox.extend(frames)
+            self.flooded += max(len(inbox) + len(frames) - MAX_INBOX, 0)
+            inbox.extend(frames)
+        report = self._session.audio_out.report
+        if report is not None and report is not self._report:
+            self._report = report
+            self._expected.receive_report(report.fraction_lost)
 
     def _send(self, payload: bytes) -> None:
         out = self._session.audio_out
@@ -103,7 +118,10 @@ class RtpLine:
 
     def give(self, pcm: Frame, now: float) -> None:
         """Encode 20 ms and send them on their way."""
-        payload = self._sender.encode(pcm)
+        sender, percent = self._sender, self._expected.percent
+        if percent != sender.expected_loss:
+            sender.set_expected_loss(percent)
+        payload = sender.encode(pcm)
         if payload is not None:
             self._crossing.send(self._send, payload)
 
@@ -124,4 +142,6 @@ class RtpLine:
             "stretched_in": heard.stretched,
             "target_ms": round(self._receiver.target_ms, 1),
             "behind": self.behind,
+            "flooded": self.flooded,
+            "expected_loss_percent": self._expected.percent,
         }

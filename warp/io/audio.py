@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from warp.errors import MessageTooLarge, UsageError
 from warp.io.clock import SLOT_S
 from warp.peer import PeerConnection, SendPermission
-from warp.rtp import AudioFrame, SenderConfig
+from warp.rtp import AudioFrame, ReportBlock, SenderConfig
 
 if TYPE_CHECKING:
     from warp.io.driver import Driver
@@ -220,6 +220,15 @@ class AudioOut:
     def played_ms(self) -> float:
         """Audio sent since the last `clear()`, in milliseconds."""
         return self._played_ticks * 1000 / CLOCK_RATE
+
+    @property
+    def report(self) -> ReportBlock | None:
+        """What the peer said last of what it hears from us (RFC 3550 section 6.4.1), or None.
+
+        Another object with each report; its `fraction_lost` is in 256ths.
+        """
+        lane = self._peer.lane
+        return None if lane is None else lane.report
 
     def clear(self) -> float:
         """Drop what waits (a barge-in) and return the milliseconds sent since the last clear."""

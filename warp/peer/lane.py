@@ -14,7 +14,7 @@ from warp.contract import Datagram, Flow
 from warp.errors import Discard
 from warp.peer.media import Media
 from warp.peer.transport import Transport
-from warp.rtp import AudioFrame, RtpSession
+from warp.rtp import AudioFrame, ReportBlock, RtpSession
 from warp.srtp import SrtpContext
 
 
@@ -85,6 +85,12 @@ class MediaLane:
         counts[0] += 1
         counts[1] += len(data)
         return data, flow
+
+    @property
+    def report(self) -> ReportBlock | None:
+        """What the peer said last of what we send; None before it has."""
+        sender = self._media.sender
+        return None if sender is None else sender.newest_report
 
     def take(self) -> list[AudioFrame]:
         """Drain the frames that are in order; what `PeerConnection.events` returned is older."""

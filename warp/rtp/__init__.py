@@ -33,7 +33,7 @@ from warp.rtp.reception import ReceiverStats
 from warp.rtp.red import RedBlock, build_red, parse_red
 from warp.rtp.reorder import ReorderBuffer
 from warp.rtp.router import RtpRouter
-from warp.rtp.rtcp import RtcpDiscard, build_rtcp, parse_rtcp
+from warp.rtp.rtcp import ReportBlock, RtcpDiscard, build_rtcp, parse_rtcp
 from warp.rtp.sender import AudioSender, SenderStats
 from warp.rtp.session import RtpSession, draw_cname
 from warp.rtp.telephone_event import TelephoneEvent, parse_telephone_event
@@ -59,6 +59,7 @@ __all__ = [
     "ReceiverStats",
     "RedBlock",
     "ReorderBuffer",
+    "ReportBlock",
     "RtcpDiscard",
     "RtpDiscard",
     "RtpPacket",

@@ -245,6 +245,11 @@ class AudioSender:
         return self._rtt_s
 
     @property
+    def newest_report(self) -> ReportBlock | None:
+        """What the peer said last of our stream; another object each time it says something."""
+        return self._report
+
+    @property
     def active_since(self) -> float | None:
         """When the last packet left; None before the first."""
         return self._last_sent_at if self._sequence != self._first_sequence else None

@@ -129,3 +129,18 @@ def test_the_first_frame_of_a_talkspurt_marks_the_milestone() -> None:
     call = live()
     spoken(call, 1)
     assert call.ends["client"].stats()["milestones"]["first_media_sent"] == call.now
+
+
+def test_the_newest_report_of_the_peer_is_at_hand() -> None:
+    call = live()
+    lane = lane_of(call, "client")
+    for data in spoken(call, 20):
+        lane_of(call, "server").receive(data, call.flow("server"), call.now)
+    reports = []
+    for _ in range(60):
+        call.turn()
+        if lane.report is not None and not any(lane.report is one for one in reports):
+            reports.append(lane.report)
+    # each is told from the one before, though both say the same
+    assert len(reports) > 2
+    assert {one.fraction_lost for one in reports} == {0}

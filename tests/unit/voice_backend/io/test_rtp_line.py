@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tests.unit.voice_backend.audio.support import speech
 from voice_backend.audio import EncoderConfig
 from voice_backend.frames import silence
 from voice_backend.io.crossing import CARRY_AT
 from voice_backend.io.rtp_line import MAX_INBOX, RtpLine
 from voice_backend.model import ModelInfo
-from warp.rtp import AudioFrame
+from warp.rtp import AudioFrame, ReportBlock, has_fec
 
 INFO = ModelInfo(name="m", in_rate=16_000, out_rate=24_000)
 LOUD = (8_000 * np.sin(np.arange(480) / 5)).astype(np.int16)
@@ -23,6 +24,7 @@ class Sound:
         self.sent: list[bytes] = []
         self.queued_ms = 0.0
         self.cleared = 0
+        self.report: ReportBlock | None = None
 
     def take(self) -> list[AudioFrame]:
         frames, self.arrived = self.arrived, []
@@ -106,6 +108,23 @@ def test_a_flood_is_bounded() -> None:
         sound.arrived.append(packet(n))
         if n % 100 == 0:
             made.collect()
+    made.collect()
     assert len(made._inbox) == MAX_INBOX
+    assert made.stats()["flooded"] == 19 * MAX_INBOX
     assert made.take(0.0).shape == silence(320).shape
     assert CARRY_AT < MAX_INBOX
+
+
+def test_what_the_peer_reports_as_lost_is_made_up_for() -> None:
+    made, sound, _, _ = line()
+    assert made.stats()["expected_loss_percent"] == 5
+    for n in range(4):
+        # a report is told from the one before by being another, not by what it says
+        sound.report = ReportBlock(1, 64, n, 0, 0, 0, 0)
+        for _ in range(50):
+            made.collect()
+    assert made.stats()["expected_loss_percent"] == 24
+    for _ in range(10):
+        made.give(speech(24_000)[24_000:24_480], 0.0)
+    assert made._sender.expected_loss == 24
+    assert any(map(has_fec, sound.sent))
