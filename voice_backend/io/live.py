@@ -19,6 +19,8 @@ import inspect
 import json
 import logging
 import math
+from collections import Counter
+from dataclasses import replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -47,7 +49,6 @@ from warp.sdp import SdpError
 
 _log = logging.getLogger(__name__)
 PATH: Final = "/v1/live"
-MAX_UNSTARTED: Final = 64
 _POLICY: Final = 1008  # RFC 6455 section 7.4.1
 _NORMAL: Final = 1000
 _NOT_SERVED: Final = ("accept", "content", "fork", "refer", "reject")
@@ -78,8 +79,10 @@ class LiveHouse:
         self._make_helper = make_helper
         self._entropy = entropy or SystemEntropy()
         self._runs: dict[str, LiveRun] = {}
+        self._addresses: dict[LiveRun, str] = {}
+        self._sidebands: Counter[str] = Counter()
         self._calls = calls or SessionConfig(model=voices.info.name, transcript_views=True)
-        self.config = config or LiveConfig()
+        self.config = replace(config or LiveConfig(), responses=make_helper is not None)
         self.signalling = signalling or SignallingConfig()
         self._rate = RateLimit(self.signalling.rate_per_s, self.signalling.burst)
 
@@ -95,8 +98,12 @@ class LiveHouse:
         ident = f"live_{self._entropy.random_bytes(12).hex()}"
         run = LiveRun(ident, self._voices, self.config, self._make_helper, media)
         self._runs[ident] = run
-        run.ended.add_done_callback(lambda _: self._runs.pop(ident, None))
+        run.ended.add_done_callback(lambda _: self._forget(run))
         return run
+
+    def _forget(self, run: LiveRun) -> None:
+        self._runs.pop(run.session.id, None)
+        self._addresses.pop(run, None)
 
     def offer(self, asked: SessionConfig, sdp: str) -> tuple[LiveRun, str]:
         """Answer a WebRTC offer; raises LiveFault and Refusal."""
@@ -182,28 +189,56 @@ class LiveHouse:
         """WS: a session of its own."""
         try:
             await self._admit(socket)
-            unstarted = sum(run.session.phase is Phase.NEW for run in self.runs)
-            if unstarted >= MAX_UNSTARTED:
-                raise Refusal(503, "session_capacity", "too many connections have not started")
+            run = self._begin_unstarted(socket)
         except Refusal as refusal:
             await _deny(socket, refusal)
             return
-        await socket.accept()
-        run = self.begin()
         await self._talk(socket, run, DoorKind.SOCKET)
 
     async def attach(self, socket: WebSocket) -> None:
         """WS .../attach: look on, and take part, at a session that runs."""
+        ident = socket.path_params["id"]
         try:
             await self._admit(socket)
-            run = self.find(socket.path_params["id"])
+            run = self.find(ident)
+            most = self.config.sidebands
+            if self._sidebands[ident] >= most:
+                why = f"a session has at most {most} sidebands: close another one first"
+                raise Refusal(409, "too_many_sidebands", why)
         except Refusal as refusal:
             await _deny(socket, refusal)
             return
-        await socket.accept()
-        await self._talk(socket, run, DoorKind.SIDEBAND)
+        self._sidebands[ident] += 1
+        try:
+            await self._talk(socket, run, DoorKind.SIDEBAND)
+        finally:
+            self._sidebands[ident] -= 1
+            self._sidebands += Counter()  # without those that are 0
+
+    def _begin_unstarted(self, socket: WebSocket) -> LiveRun:
+        """Return a session that its WebSocket is to start; raises Refusal when too many wait."""
+        address = address_key(socket.client.host if socket.client is not None else "")
+        waiting = [at for run, at in self._addresses.items() if run.session.phase is Phase.NEW]
+        for most, count, where in (
+            (self.config.unstarted, len(waiting), ""),
+            (self.config.unstarted_each, waiting.count(address), " of this address"),
+        ):
+            if count >= most:
+                why = f"{count} connections{where} have not started a session: start those first"
+                after = (("Retry-After", str(self.signalling.retry_after_s)),)
+                raise Refusal(503, "session_capacity", why, headers=after)
+        run = self.begin()
+        self._addresses[run] = address
+        return run
 
     async def _talk(self, socket: WebSocket, run: LiveRun, kind: DoorKind) -> None:
+        try:
+            await socket.accept()
+        except (RuntimeError, WebSocketDisconnect):
+            # gone before it was there
+            if kind is DoorKind.SOCKET:
+                run.close("connection_lost")
+            return
         number = run.attach(kind, socket.send_text)
         over = asyncio.ensure_future(asyncio.shield(run.ended))
         reading = asyncio.ensure_future(_read(socket, run, number))

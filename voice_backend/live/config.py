@@ -11,6 +11,10 @@ class LiveConfig:
 
     models: frozenset[str] = frozenset()  # names that are served; empty: any name is ours
     voices: frozenset[str] = frozenset()  # voices that the model has; others get its default
+    responses: bool = False  # a Responses service works for sessions that ask for one
+    unstarted: int = 64  # WebSockets that have not started a session yet
+    unstarted_each: int = 16  # of one address, or of one IPv6 /64
+    sidebands: int = 8  # of one session
     start_timeout_s: float = 10.0  # a connection that has not started a session by then is closed
     expires_after_s: float = 7200.0  # a session's life
     usage_interval_s: float = 10.0  # between two session.usage.updated; 0: only when it closes

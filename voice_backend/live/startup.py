@@ -24,11 +24,7 @@ def check_config(asked: SessionConfig, limits: LiveConfig, *, over_media: bool) 
         raise LiveFault(
             "invalid_value", "only a media session has a data channel", param="session.client"
         )
-    for name, given in (("store", asked.store), ("triggers", asked.triggers)):
-        if given:
-            raise LiveFault(
-                "unsupported_parameter", f"{name} is not served here", param=f"session.{name}"
-            )
+    _check_served(asked)
     if tokens_of(asked.instructions or "") > limits.instructions_tokens:
         raise LiveFault(
             "too_long",
@@ -43,10 +39,32 @@ def check_config(asked: SessionConfig, limits: LiveConfig, *, over_media: bool) 
             f"input has at most {limits.input_messages} messages with {limits.input_tokens} tokens",
             param="session.input",
         )
-    delegation = asked.delegation
-    if isinstance(delegation, ResponsesDelegation) and (
-        delegation.responses is None or not delegation.responses.model
+    if isinstance(asked.delegation, ResponsesDelegation):
+        _check_responses(asked.delegation, limits)
+
+
+def _check_served(asked: SessionConfig) -> None:
+    """Raise LiveFault for what the contract knows and we do not do: nothing is without effect."""
+    for name, given, why in (
+        ("store", asked.store, ""),
+        ("triggers", asked.triggers, ""),
+        ("idle_timeout_s", asked.idle_timeout_s, ": a voice listens until its session ends"),
+        ("wake_policy", asked.wake_policy, ": a voice listens until its session ends"),
     ):
+        if given:
+            message = f"{name} is not served here{why}; leave it out"
+            raise LiveFault("unsupported_parameter", message, param=f"session.{name}")
+
+
+def _check_responses(asked: ResponsesDelegation, limits: LiveConfig) -> None:
+    if not limits.responses:
+        raise LiveFault(
+            "unsupported_parameter",
+            "this server knows no Responses service: it is named by --responses-url; or let the "
+            'client do the work ("type": "client")',
+            param="session.delegation.type",
+        )
+    if asked.responses is None or not asked.responses.model:
         raise LiveFault(
             "missing_parameter",
             "say which model works for the session",

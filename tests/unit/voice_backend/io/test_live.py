@@ -239,3 +239,130 @@ def test_requests_that_are_none() -> None:
             assert site.house.runs == []
 
     asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_one_address_does_not_take_the_places_of_all_who_are_about_to_start() -> None:
+    async def main() -> None:
+        config = LiveConfig(unstarted=6, unstarted_each=4, start_timeout_s=30.0)
+        async with live_site(config=config) as site:
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+
+            async def refused(address: str) -> str:
+                with pytest.raises(websockets.InvalidStatus) as no:
+                    await websockets.connect(url, local_addr=(address, 0))
+                assert no.value.response.status_code == 503
+                assert no.value.response.headers["Retry-After"]
+                return str(json.loads(no.value.response.body or b"")["error"]["message"])
+
+            mine = [await websockets.connect(url, local_addr=("127.0.0.1", 0)) for _ in range(4)]
+            assert "4 connections of this address" in await refused("127.0.0.1")
+            others = [await websockets.connect(url, local_addr=("127.0.0.2", 0)) for _ in range(2)]
+            assert "6 connections have not" in await refused("127.0.0.3")
+            # who starts, or goes, makes room
+            await mine[0].send(json.dumps({"type": "session.start", "session": {"model": "m"}}))
+            while json.loads(await mine[0].recv())["type"] != "session.started":
+                pass
+            await others[0].close()
+            async with asyncio.timeout(WAIT_S):
+                while len(site.house.runs) > 5:
+                    await asyncio.sleep(0.01)
+            mine.append(await websockets.connect(url, local_addr=("127.0.0.1", 0)))
+            for socket in (*mine, *others):
+                await socket.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_session_has_so_many_sidebands_and_no_more() -> None:
+    async def main() -> None:
+        config = LiveConfig(sidebands=2)
+        async with live_site(config=config) as site, site.client().live.connect() as connection:
+            await connection.session.start(session={"model": "m"})
+            started = await until(connection, "session.started", [])
+            url = site.url.replace("http", "ws", 1) + f"/v1/live/sessions/{started.session.id}"
+            sidebands = [await websockets.connect(f"{url}/attach") for _ in range(2)]
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await websockets.connect(f"{url}/attach")
+            assert refused.value.response.status_code == 409
+            error = json.loads(refused.value.response.body or b"")["error"]
+            assert error["code"] == "too_many_sidebands"
+            assert "close another" in error["message"]
+            await sidebands.pop().close()
+            async with asyncio.timeout(WAIT_S):
+                while site.house._sidebands.total() > 1:
+                    await asyncio.sleep(0.01)
+            sidebands.append(await websockets.connect(f"{url}/attach"))
+            assert json.loads(await sidebands[1].recv())["type"] == "session.started"
+            await connection.session.close()
+            await until(connection, "session.closed", [])
+            for sideband in sidebands:
+                await sideband.wait_closed()
+            assert not site.house._sidebands
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_a_message_that_nobody_could_take_closes_its_own_connection_with_the_code() -> None:
+    """RFC 6455 section 7.4.1: 1009. Below that, an event that is too large is refused by name."""
+
+    async def main() -> None:
+        async with live_site() as site, site.client().live.connect() as good:
+            await good.session.start(session={"model": "m"})
+            await until(good, "session.started", [])
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            async with websockets.connect(url, max_size=None, close_timeout=1) as socket:
+                await socket.send(json.dumps({"type": "session.start", "session": {"model": "m"}}))
+                append = '{"type": "session.input_audio.append", "audio": "%s"}'
+                await socket.send(append % ("A" * 10_000_000))
+                kinds: list[dict[str, Any]] = []
+                while not kinds or kinds[-1]["type"] != "error":
+                    kinds.append(json.loads(await socket.recv()))
+                assert kinds[-1]["error"]["code"] == "event_too_large"
+                await socket.send('{"type": "session.input_audio.mute"}')
+                while json.loads(await socket.recv())["type"] != "session.input_audio.muted":
+                    pass
+                with pytest.raises(websockets.ConnectionClosedError) as closed:
+                    await socket.send("x" * 17_000_000)
+                    while True:
+                        await socket.recv()
+                assert closed.value.rcvd is not None
+                assert closed.value.rcvd.code == 1009
+            async with asyncio.timeout(WAIT_S):
+                while len(site.house.runs) > 1 or site.model.taken > 1:
+                    await asyncio.sleep(0.01)
+            await good.session.close()
+            assert (await until(good, "session.closed", [])).reason == "close_requested"
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_work_that_no_service_would_do_is_refused_with_the_fix() -> None:
+    async def main() -> None:
+        asked = {"model": "m", "delegation": {"type": "responses", "responses": {"model": "gpt"}}}
+        async with live_site() as site, site.client().live.connect() as connection:
+            await connection.session.start(session=asked)  # type: ignore[arg-type]
+            error = (await until(connection, "error", [])).error
+            assert (error.code, error.param) == ("unsupported_parameter", "session.delegation.type")
+            assert "--responses-url" in error.message
+        async with (
+            live_site(make_helper=lambda backend: Nobody()) as site,
+            site.client().live.connect() as connection,
+        ):
+            await connection.session.start(session=asked)  # type: ignore[arg-type]
+            await until(connection, "session.started", [])
+
+    asyncio.run(main())
+
+
+class Nobody:
+    """A helper that has nothing to do."""
+
+    async def open(self, context: str) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None

@@ -95,6 +95,16 @@ class TestStart:
             ({"model": "m", "modle": 1}, "unknown_parameter", "session.modle"),
             ({"model": "m", "store": True}, "unsupported_parameter", "session.store"),
             ({"model": "m", "triggers": [{}]}, "unsupported_parameter", "session.triggers"),
+            (
+                {"model": "m", "idle_timeout_s": 5},
+                "unsupported_parameter",
+                "session.idle_timeout_s",
+            ),
+            (
+                {"model": "m", "wake_policy": {"type": "speech"}},
+                "unsupported_parameter",
+                "session.wake_policy",
+            ),
             ({"model": "m", "instructions": "x" * 99_000}, "too_long", "session.instructions"),
             (
                 {"model": "m", "audio": {"format": {"type": "audio/pcm", "rate": 44100}}},
@@ -127,6 +137,19 @@ class TestStart:
         # and may be asked for otherwise
         client.send(type="session.start", session={"model": "m"})
         assert client.session.phase is Phase.OPENING
+
+    def test_work_that_nobody_would_do_is_refused_with_the_fix(self) -> None:
+        client = Client(responses=False).over_socket()
+        client.send(type="session.start", session={"model": "m", "delegation": RESPONSES})
+        (event,) = client.seen()
+        error = event["error"]
+        assert (error["code"], error["param"]) == (
+            "unsupported_parameter",
+            "session.delegation.type",
+        )
+        assert "--responses-url" in error["message"]
+        assert "client" in error["message"]
+        assert client.session.phase is Phase.NEW
 
     def test_a_voice_that_is_not_ours_is_replaced_and_said(self) -> None:
         client = Client(voices=frozenset({"hibari"})).over_socket()
