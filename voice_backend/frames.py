@@ -10,8 +10,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
+try:
+    import numpy as np
+    from numpy.typing import NDArray
+except ModuleNotFoundError as error:
+    raise ImportError("voices need numpy: pip install 'warp-rtc[voice]'") from error
 
 from warp.errors import InvalidConfig
 

@@ -52,6 +52,11 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in ("Authorize", "Policy", "signalling_app"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from instant_connect.io import asgi
+    try:
+        from instant_connect.io import asgi
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"{name} needs starlette and python-multipart: pip install 'warp-rtc[server]'"
+        ) from error
 
     return getattr(asgi, name)

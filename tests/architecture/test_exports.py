@@ -19,6 +19,8 @@ FRONT_DOORS = [
         if (path / "__init__.py").exists()
     ),
     "warp.compat.aiortc",
+    "voice_backend",
+    *(f"voice_backend.{name}" for name in ("audio", "io", "live", "turns")),
 ]
 
 
@@ -47,7 +49,9 @@ def test_every_public_name_exists_and_is_described(door: str) -> None:
             missing.append(name)
             continue
         thing = getattr(module, name)
-        ours = str(getattr(thing, "__module__", "")).startswith(("warp", "instant_connect"))
+        ours = str(getattr(thing, "__module__", "")).startswith(
+            ("warp", "instant_connect", "voice_backend")
+        )
         if ours and callable(thing) and not getattr(thing, "__doc__", None):
             undocumented.append(name)
     assert (missing, undocumented) == ([], [])

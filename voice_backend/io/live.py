@@ -23,12 +23,18 @@ from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
-from pydantic import ValidationError
-from starlette.applications import Starlette
-from starlette.requests import HTTPConnection, Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+try:
+    import python_multipart  # noqa: F401
+    from starlette.applications import Starlette
+    from starlette.requests import HTTPConnection, Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import BaseRoute, Mount, Route, WebSocketRoute
+    from starlette.websockets import WebSocket, WebSocketDisconnect
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "routes of live sessions need starlette and python-multipart: "
+        "pip install 'warp-rtc[server,voice]'"
+    ) from error
 
 from instant_connect.calls import CallInfo
 from instant_connect.config import EVENTS, SignallingConfig
@@ -42,6 +48,7 @@ from voice_backend.io.live_run import LiveRun, MakeHelper
 from voice_backend.io.voices import Voices
 from voice_backend.live import DoorKind, LiveConfig, LiveFault, Phase, SessionConfig
 from voice_backend.live.client_events import check_sane, fault_of, no_constant
+from voice_backend.live.shapes import ValidationError
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidConfig, InvalidState
 from warp.io import Channel, Server, Session

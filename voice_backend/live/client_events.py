@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final, Literal
 
-from pydantic import ValidationError
-
 from voice_backend.live.faults import LiveFault
 from voice_backend.live.shapes import (
     NAME_CHARS,
@@ -20,6 +18,7 @@ from voice_backend.live.shapes import (
     SessionConfig,
     SessionUpdateConfig,
     Shape,
+    ValidationError,
 )
 
 

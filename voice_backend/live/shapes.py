@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+try:
+    from pydantic import BaseModel, ConfigDict, Field
+    from pydantic import ValidationError as ValidationError
+except ModuleNotFoundError as error:
+    raise ImportError("live sessions need pydantic: pip install 'warp-rtc[voice]'") from error
 
 NAME_CHARS = 256
 LONG_CHARS = 100_000

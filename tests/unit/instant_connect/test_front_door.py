@@ -27,7 +27,7 @@ def test_a_client_needs_no_web_framework_and_has_a_short_name() -> None:
         f"{BLOCKED}import instant_connect as ic, instant_connect.io as io\n"
         "assert ic.Client is io.InstantCaller and ic.CallerConfig is io.CallerConfig\n"
         "try: io.signalling_app\n"
-        "except ImportError: pass\n"
+        "except ImportError as error: assert \"pip install 'warp-rtc[server]'\" in str(error)\n"
         "else: raise SystemExit('it came without its extra')\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
