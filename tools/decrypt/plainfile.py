@@ -6,8 +6,7 @@ protocol's own bytes. So RTP is RTP whatever its port, and SCTP is SCTP although
 
     tag u16 | length u16 | value, padded to 4 …  0 | 0   protocol bytes
 
-Whole handshake messages of DTLS 1.3's epochs go in the form of TLS: Wireshark before 4.2 reads them
-as those of 1.2 otherwise, and finds them malformed.
+Handshake messages of DTLS 1.3's epochs go in the form of TLS, put together (see `readable`).
 
 Called by `run`. Format: draft-ietf-opsawg-pcapng section 4.
 """
@@ -20,10 +19,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from warp.dtls.reassembly import split_fragments
-from warp.dtls.records import HANDSHAKE, PLAIN_HEADER_LENGTH
 from warp_tools.capture.reader import Address
 from warp_tools.decrypt.plain import MEDIA, Plain
+from warp_tools.decrypt.readable import Readables
 from warp_tools.failure import ToolFailure
 
 LINK_TYPE: Final = 252
@@ -36,8 +34,6 @@ _TAG_NAME, _TAG_PORT_TYPE, _TAG_SOURCE_PORT, _TAG_DESTINATION_PORT, _TAG_NUMBER 
 _TAG_SOURCE: Final = {4: 20, 6: 22}
 _TAG_DESTINATION: Final = {4: 21, 6: 23}
 _PORT_TYPE_UDP: Final = 3
-_FIRST_EPOCH13: Final = 2
-_MAX_MESSAGES: Final = 16
 # a UDP conversation whose hellos agree on SRTP makes tshark take all its media for encrypted
 _PORT_TYPE_NONE: Final = 0
 _PAIR: Final = struct.Struct("<HH")
@@ -47,10 +43,11 @@ _TAG: Final = struct.Struct("!HH")
 class PlainFile:
     """A file of packets in the clear; a context. Raises ToolFailure when it cannot be written."""
 
-    __slots__ = ("_out", "_path", "packets")
+    __slots__ = ("_out", "_path", "_readables", "packets")
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._readables = Readables()
         self.packets = 0
         try:
             self._out: BinaryIO = path.open("wb")
@@ -77,15 +74,14 @@ class PlainFile:
 
     def write(self, plain: Plain) -> None:
         """Append one packet."""
-        datagram, dissector, content = plain.datagram, plain.dissector, plain.data
-        if plain.epoch >= _FIRST_EPOCH13:
-            dissector, content = _handshake13(plain)
+        datagram = plain.datagram
+        dissector, content, said = self._readables.receive(plain)
         tags = _addresses(dissector, datagram.source, datagram.destination)
         data = tags + _tag(_TAG_NUMBER, datagram.number.to_bytes(4, "big")) + bytes(4) + content
         high, low = divmod(max(datagram.time_ns, 0), 1 << 32)
         head = struct.pack("<IIIII", 0, high & 0xFFFF_FFFF, low, len(data), len(data))
-        comment = _option(_COMMENT, plain.comment.encode()) + _option(0, b"")
-        self._write(_PACKET, head + _padded(data) + (comment if plain.comment else b""))
+        comment = _option(_COMMENT, said.encode()) + _option(0, b"")
+        self._write(_PACKET, head + _padded(data) + (comment if said else b""))
         self.packets += 1
 
     def _write(self, kind: int, body: bytes) -> None:
@@ -94,19 +90,6 @@ class PlainFile:
             self._out.write(struct.pack("<I", kind) + length + body + length)
         except OSError as error:
             raise ToolFailure(f"cannot write {self._path}: {error.strerror}") from error
-
-
-def _handshake13(plain: Plain) -> tuple[str, bytes]:
-    """Return the dissector for a record of DTLS 1.3, and what it reads."""
-    if plain.data[0] != HANDSHAKE:
-        return plain.dissector, plain.data
-    content = plain.data[PLAIN_HEADER_LENGTH:]
-    fragments, complete = split_fragments(content, plain.epoch, _MAX_MESSAGES)
-    if not complete or any(one.offset or len(one.data) != one.length for one in fragments):
-        return plain.dissector, plain.data  # a part of a message
-    heads = ((one.message_type << 24 | one.length).to_bytes(4, "big") for one in fragments)
-    messages = (head + one.data for head, one in zip(heads, fragments, strict=True))
-    return "tls13-handshake", b"".join(messages)
 
 
 def _padded(data: bytes) -> bytes:
