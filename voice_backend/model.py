@@ -192,10 +192,30 @@ class Delegate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyCourse:
+    """How an answer came about; each is when the model had heard so much of the session."""
+
+    speech_end_ms: int
+    """Where the user's speech ended."""
+    asked_ms: int
+    """When it was asked whether the turn was over."""
+    ended_ms: int
+    """When it was taken for over."""
+    heard_ms: int
+    """When its words were known for good."""
+    made_ms: int
+    """When the first sound of the answer was there."""
+    lead_ms: int
+    """How long that sound is silent at its beginning."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakingOn:
     """From this frame on the model speaks."""
 
     at_ms: int
+    course: ReplyCourse | None = None
+    """Where it answers a turn, and the model keeps account of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

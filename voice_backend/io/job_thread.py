@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from voice_backend.model import Slot
-from voice_backend.models.jobs import Job, JobCounts, JobQueue
+from voice_backend.models.jobs import Job, JobClass, JobCounts, JobQueue
 
 IDLE_S: Final = 0.5
 """How long it sleeps at most when there is nothing to do."""
@@ -52,9 +52,9 @@ class JobThread:
         """See `Runner`."""
         self._post(lambda: self._queue.submit(job))
 
-    def hurry(self, slot: Slot) -> None:
+    def hurry(self, slot: Slot, kind: JobClass) -> None:
         """See `Runner`."""
-        self._post(lambda: self._queue.hurry(slot))
+        self._post(lambda: self._queue.hurry(slot, kind))
 
     def drop(self, slot: Slot) -> None:
         """See `Runner`."""

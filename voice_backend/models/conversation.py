@@ -12,14 +12,22 @@ from __future__ import annotations
 
 import copy
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from voice_backend.frames import Frame
-from voice_backend.model import Delegate, Inject, InText, ModelEvent, SessionConfig
+from voice_backend.model import (
+    Delegate,
+    Inject,
+    InText,
+    ModelEvent,
+    SessionConfig,
+    SpeakingOn,
+)
+from voice_backend.models.course import Course, Step
 from voice_backend.models.heard import Memory
 from voice_backend.models.hum import heard_as
 from voice_backend.models.jobs import JobClass
@@ -73,8 +81,8 @@ class Senses(Protocol):
     def idle(self) -> bool:
         """Tell whether there is time for guesses: nobody waits for an answer."""
 
-    def hurry(self) -> None:
-        """The guess that is under way is waited for."""
+    def hurry(self, kind: JobClass) -> None:
+        """What was begun ahead is waited for, and is of this class by now."""
 
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words; `Conversation.receive_text` gets them."""
@@ -82,7 +90,7 @@ class Senses(Protocol):
     def judge(self, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find out whether a turn is over; `Conversation.receive_verdict` gets it."""
 
-    def make(self, wanted: Wanted) -> None:
+    def make(self, kind: JobClass, wanted: Wanted) -> None:
         """Speak a clause; `Conversation.receive_made` gets it."""
 
 
@@ -90,8 +98,8 @@ class Conversation:
     """A conversation. `senses` is how it has its work done."""
 
     __slots__ = (
-        "_delegations", "_echo", "_events", "_floor", "_listener", "_name", "_now_ms", "_owing",
-        "_senses", "_told", "_words", "speaker", "talker",
+        "_course", "_delegations", "_echo", "_events", "_floor", "_listener", "_name", "_now_ms",
+        "_owing", "_senses", "_told", "_words", "speaker", "talker",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +110,7 @@ class Conversation:
         self._senses = senses
         self._floor = Floor(turns)
         self._listener = Listener()
+        self._course = Course()
         self._echo = OwnEcho()
         self._events: list[ModelEvent] = []
         self._told: deque[str] = deque(maxlen=MOST_TOLD)
@@ -110,7 +119,7 @@ class Conversation:
         self._now_ms = 0
         self._owing = False  # a turn is over, and what was said in it is being found out
         self.talker = talker
-        self.speaker = Speaker(senses.make)
+        self.speaker = Speaker(senses.make, senses.hurry)
         if config.instructions:
             talker.know(config.instructions)
         if config.greeting:
@@ -144,14 +153,22 @@ class Conversation:
         self._floor.receive_output(at_ms, FRAME_MS, audible, self.speaker.busy)
         self._echo.receive_ours(np.float32(1 / 32768) * frame if audible else None)
         self._settle_events()
-        events = self._events + self.speaker.events()
+        self._course.settle(at_ms + FRAME_MS)
+        events = self._events + [self._with_course(event) for event in self.speaker.events()]
         self._events = []
         return frame, events
+
+    def _with_course(self, event: ModelEvent) -> ModelEvent:
+        if not isinstance(event, SpeakingOn):
+            return event
+        return replace(event, course=self._course.take())
 
     # -- what jobs have found ---------------------------------------------------------------------
 
     def receive_made(self, wanted: Wanted, utterance: Utterance | None) -> None:
         """Take a clause as sound."""
+        if utterance is not None:
+            self._course.receive_sound(utterance.lead_ms)
         self.speaker.receive_made(wanted, utterance)
 
     def receive_verdict(self, asked: Asked, complete: float | None) -> None:
@@ -170,6 +187,7 @@ class Conversation:
                 elif text and asked.start_ms >= self._listener.final_ms:
                     self._listener.receive_guess(asked, text)
                     self._tell_heard(asked, text, final=False)
+                    self._rehearse(asked)
                     if self._floor.holder is Holder.BOTH:
                         self._words = self._heard_as(asked, text)
                         self._floor.receive_words(self._words)
@@ -234,6 +252,7 @@ class Conversation:
             case PauseReached(question=question, start_ms=start_ms, end_ms=end_ms):
                 self._pause(question, start_ms, end_ms)
             case TurnEnded(turn=turn, start_ms=start_ms, end_ms=end_ms):
+                self._course.receive_end(end_ms)
                 self._listener.begin_turn(turn)
                 self._owing = True
                 self._ask_final(Asked(Question.FINAL, turn, start_ms, end_ms))
@@ -254,6 +273,7 @@ class Conversation:
                 self._tell_back_channel(start_ms, end_ms)
 
     def _pause(self, question: int, start_ms: int, end_ms: int) -> None:
+        self._course.receive_step(Step.ASKED)
         asked = Asked(Question.TURN, question, start_ms, end_ms)
         self._senses.judge(asked, self._listener.sound_of(start_ms, self._now_ms))
         segment = self._listener.segment(start_ms, end_ms, paused=True)
@@ -272,7 +292,8 @@ class Conversation:
         asked = self._listener.guess(*span, idle=self._senses.idle())
         if asked is not None:
             sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
-            self._senses.hear(JobClass.PARTIAL, asked, sound)
+            kind = JobClass.HALTED if self._listener.halted(asked) else JobClass.PARTIAL
+            self._senses.hear(kind, asked, sound)
 
     def _ask_final(self, asked: Asked) -> None:
         text = self._listener.guessed(asked)
@@ -282,9 +303,19 @@ class Conversation:
         if text:
             self._receive_final(asked, text)
         elif awaited:
-            self._senses.hurry()
+            self._senses.hurry(JobClass.FINAL_TEXT)
         else:
             self._hear_for_certain(asked, sound)
+
+    def _rehearse(self, guess: Asked) -> None:
+        """Have the beginning of the answer made, should what was guessed at be all."""
+        span = self._floor.span
+        if self._floor.holder is not Holder.USER or span is None:
+            return
+        text = self._listener.guessed(Asked(Question.FINAL, guess.number, *span))
+        if text:
+            heard = " ".join([*self._listener.texts, text])
+            self.speaker.prepare(self.talker.rehearse(heard))
 
     def _hear_for_certain(self, asked: Asked, sound: NDArray[np.float32]) -> None:
         self._listener.forget_guess()
@@ -299,6 +330,7 @@ class Conversation:
         if asked.what is Question.SEGMENT or asked.number != self._listener.turn:
             return
         self._owing = False
+        self._course.receive_step(Step.HEARD)
         if self._floor.holder in (Holder.USER, Holder.BOTH):
             return  # the user speaks on: the turn continues, and is answered when it is over
         heard = " ".join(self._listener.texts)

@@ -51,9 +51,9 @@ from voice_backend.turns.config import TurnConfig
 
 _log = logging.getLogger(__name__)
 MAX_SLOTS: Final = 32
-EAGER_PAUSE_MS: Final = 128
-"""Silence after which the turn model is asked: its word comes 60 ms later, and speech that goes on
-meanwhile makes it void."""
+EAGER_PAUSE_MS: Final = 96
+"""Silence after which the turn model is asked: its word comes 60 ms later, when the silence is long
+enough to be an end (`TurnConfig.settle_ms`), and speech that goes on meanwhile makes it void."""
 MOST_MISSED: Final = 50
 """Frames that are made up for with silence when batches were lost."""
 CAPABILITIES: Final = frozenset(
@@ -312,10 +312,10 @@ class _Senses:
         """Tell whether nobody waits for an answer."""
         return self._model._runner.idle
 
-    def hurry(self) -> None:
-        """The guess that is under way is waited for."""
+    def hurry(self, kind: JobClass) -> None:
+        """What was begun ahead is waited for."""
         if self.slot is not None:
-            self._model._runner.hurry(self.slot)
+            self._model._runner.hurry(self.slot, kind)
 
     def hear(self, kind: JobClass, asked: Asked, sound: NDArray[np.float32]) -> None:
         """Find the words."""
@@ -327,10 +327,9 @@ class _Senses:
         work = self._model._loaded.turns.judge(sound)
         self._submit(JobClass.TURN, work, lambda talk, p: talk.receive_verdict(asked, p))
 
-    def make(self, wanted: Wanted) -> None:
+    def make(self, kind: JobClass, wanted: Wanted) -> None:
         """Speak a clause."""
         work = self._model._loaded.mouth.say(wanted.text, last=wanted.last)
-        kind = JobClass.FIRST_SOUND if wanted.first else JobClass.REFILL
         self._submit(kind, work, lambda talk, made: talk.receive_made(wanted, made))
 
     def _submit(self, kind: JobClass, work: Work, deliver: _Deliver) -> None:

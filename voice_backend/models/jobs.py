@@ -31,12 +31,25 @@ class JobClass(IntEnum):
     """Whether it is over."""
     REFILL = 4
     """The next clause, while one is played."""
-    PARTIAL = 5
+    AHEAD = 5
+    """The first clause of an answer to a turn that may be over: of a slot's, only the latest."""
+    HALTED = 6
+    """A guess at what the user said, who has halted: if that was the end, it is the final text."""
+    PARTIAL = 7
     """A guess at what the user is saying: of a slot's, only the latest is worth anything."""
-    BACKGROUND = 6
+    BACKGROUND = 8
     """What a conversation does not wait for."""
 
 
+_GUESSES: Final = frozenset({JobClass.HALTED, JobClass.PARTIAL})
+_BEGINNINGS: Final = frozenset({JobClass.AHEAD})
+_OUTDATES: Final = {
+    JobClass.PARTIAL: _GUESSES,
+    JobClass.HALTED: _GUESSES,
+    JobClass.FINAL_TEXT: _GUESSES,
+    JobClass.AHEAD: _BEGINNINGS,
+    JobClass.FIRST_SOUND: _BEGINNINGS,
+}
 MOST_WAITING: Final = 8
 """Jobs of one slot that wait; beyond that its least urgent one is dropped."""
 Work = Generator[None, None, Any]
@@ -78,8 +91,10 @@ class Runner(Protocol):
     def submit(self, job: Job) -> None:
         """Take a job, without waiting."""
 
-    def hurry(self, slot: Slot) -> None:
-        """A slot's guess is waited for by now: it is as urgent as a final text."""
+    def hurry(self, slot: Slot, kind: JobClass) -> None:
+        """What was begun ahead is waited for by now, and is of this class: a guess becomes
+        `FINAL_TEXT`, the beginning of an answer `FIRST_SOUND`.
+        """
 
     def drop(self, slot: Slot) -> None:
         """Forget all jobs of a slot that has gone."""
@@ -116,11 +131,13 @@ class JobQueue:
         return len(self._waiting)
 
     def submit(self, job: Job) -> None:
-        """Take a job; an older guess of the same slot goes, for a guess and for the final text."""
-        if job.kind in (JobClass.PARTIAL, JobClass.FINAL_TEXT):
-            for other in self._of(job.slot):
-                if other.kind is JobClass.PARTIAL:
-                    self._discard(other)
+        """Take a job; what it makes worthless of the same slot goes: older guesses and beginnings,
+        for newer ones and for what is certain.
+        """
+        worthless = _OUTDATES.get(job.kind, frozenset())
+        for other in self._of(job.slot):
+            if other.kind in worthless:
+                self._discard(other)
         self._waiting.append(job)
         mine = self._of(job.slot)
         if len(mine) > MOST_WAITING:
@@ -130,11 +147,11 @@ class JobQueue:
             least.cancelled, least.error = False, "too many jobs of one conversation wait"
             self._finished.append(least)
 
-    def hurry(self, slot: Slot) -> None:
-        """Make a slot's guess as urgent as a final text."""
+    def hurry(self, slot: Slot, kind: JobClass) -> None:
+        """See `Runner`."""
         for job in self._of(slot):
-            if job.kind is JobClass.PARTIAL:
-                job.kind = JobClass.FINAL_TEXT
+            if job.kind in _OUTDATES[kind]:
+                job.kind = kind
 
     def drop(self, slot: Slot) -> None:
         """Forget all jobs of a slot."""
@@ -201,9 +218,9 @@ class InlineRunner:
         """See `Runner`."""
         self.queue.submit(job)
 
-    def hurry(self, slot: Slot) -> None:
+    def hurry(self, slot: Slot, kind: JobClass) -> None:
         """See `Runner`."""
-        self.queue.hurry(slot)
+        self.queue.hurry(slot, kind)
 
     def drop(self, slot: Slot) -> None:
         """See `Runner`."""

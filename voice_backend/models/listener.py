@@ -26,9 +26,10 @@ LEAD_MS: Final = 240
 TAIL_MS: Final = 160
 PARTIAL_MS: Final = 600
 """Speech between two guesses."""
-HALT_MS: Final = 64
-"""Silence in which one is made at once: if it was the end, the text is there already."""
-NEW_MS: Final = 100
+HALT_MS: Final = 32
+"""Silence in which one is made at once, a window of the detector's: if it was the end, the text is
+there already."""
+NEW_MS: Final = 30
 """Speech that makes another guess worth while."""
 LONGEST_GUESS_MS: Final = 6_000
 SEGMENT_MS: Final = 7_000
@@ -120,6 +121,10 @@ class Listener:
         self._guessed_ms = end_ms
         self._guessing = Asked(Question.PARTIAL, self.turn, start_ms, end_ms)
         return self._guessing
+
+    def halted(self, asked: Asked) -> bool:
+        """Tell whether nobody speaks since what is asked about."""
+        return self._now_ms - asked.end_ms >= HALT_MS
 
     def segment(self, start_ms: int, end_ms: int, *, paused: bool) -> Asked | None:
         """Return the question for a span that has grown long, None for one that has not."""

@@ -36,7 +36,7 @@ LEVEL: Final = 10 ** (-45 / 20)
 """Softer is silence: -45 dBFS, as root mean square of a window of 20 ms, twice in a row."""
 WINDOW: Final = RATE // 50
 HOP: Final = RATE // 100
-LEAD_MS: Final = 40
+LEAD_MS: Final = 20
 """Silence that is left before the first sound: the attack of a soft consonant."""
 TAIL_MS: Final = 60
 """And after the last one."""
@@ -62,6 +62,8 @@ class Utterance:
     pcm: Frame
     """Shape (samples,), int16, 24 kHz."""
     words: tuple[Word, ...]
+    lead_ms: int = 0
+    """Silence at its beginning."""
 
 
 class Mouth:
@@ -181,4 +183,4 @@ def _trimmed(text: str, sound: NDArray[np.float32], words: list[Word], last: boo
         Word(w.text, min(max(0, w.start_ms - moved), length), min(w.end_ms - moved, length))
         for w in words
     ]
-    return Utterance(text, pcm, tuple(at))
+    return Utterance(text, pcm, tuple(at), (start - begin) * 1000 // RATE)

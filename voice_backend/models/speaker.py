@@ -1,8 +1,8 @@
 """What is being said: clauses made one ahead of the other, cut into frames, stopped at once.
 
     say(text) ─▶ clauses ─▶ Mouth, one job at a time ─▶ utterances ─▶ next_frame ─▶ 20 ms
-                                                        hold / resume    │
-                                                        drop ────────────┘ Cancelled
+                   ▲                                    hold / resume    │
+    prepare(text) ─┘ the first clause, ahead of `say`   drop ────────────┘ Cancelled
 
 Words are told as they begin to sound, so a word that was never begun was never told.
 """
@@ -19,6 +19,7 @@ import numpy as np
 from voice_backend.frames import Frame, silence
 from voice_backend.model import Cancelled, ModelEvent, OutText, SpeakingOff, SpeakingOn
 from voice_backend.models.clauses import clauses
+from voice_backend.models.jobs import JobClass
 from voice_backend.models.mouth import RATE, Utterance
 
 FRAME: Final = RATE // 50
@@ -35,25 +36,29 @@ class Wanted:
     """A clause that the mouth is to make."""
 
     text: str
-    first: bool
-    """Of a reply of which nothing sounds yet."""
     last: bool
     generation: int
 
 
 class Speaker:
-    """Our side of one conversation. `make` hands a clause to the mouth."""
+    """Our side of one conversation. `make` hands a clause to the mouth, `hurry` says that what was
+    made ahead is waited for by now.
+    """
 
     __slots__ = (
-        "_at", "_clauses", "_events", "_fading", "_generation", "_make", "_making", "_ready",
-        "_said", "_skip", "_word", "held",
+        "_at", "_clauses", "_events", "_fading", "_generation", "_hurry", "_make", "_making",
+        "_prepared", "_ready", "_said", "_skip", "_word", "held",
     )  # fmt: skip
 
-    def __init__(self, make: Callable[[Wanted], None]) -> None:
+    def __init__(
+        self, make: Callable[[JobClass, Wanted], None], hurry: Callable[[JobClass], None]
+    ) -> None:
         self._make = make
+        self._hurry = hurry
         self._clauses: deque[str] = deque()
         self._ready: deque[Utterance] = deque()
         self._making: Wanted | None = None
+        self._prepared: tuple[Wanted, Utterance | None] | None = None
         self._generation = 0
         self._at = 0
         self._word = 0
@@ -92,11 +97,27 @@ class Speaker:
         self._clauses.extend(clauses(text)[:room])
         self._ask()
 
+    def prepare(self, text: str) -> None:
+        """Have the beginning of a text made that may be wanted soon; nothing of it is said."""
+        first, *others = clauses(text) or [""]
+        if not first or self.busy:
+            return
+        known = self._prepared
+        if known is None or (known[0].text, known[0].last) != (first, not others):
+            wanted = Wanted(first, last=not others, generation=self._generation)
+            self._prepared = (wanted, None)
+            self._make(JobClass.AHEAD, wanted)
+
     def receive_made(self, wanted: Wanted, utterance: Utterance | None) -> None:
         """Take what the mouth has made; None: it failed, and the clause is left out."""
         if self._making is not wanted:
+            if self._prepared is not None and self._prepared[0] is wanted:
+                self._prepared = None if utterance is None else (wanted, utterance)
             return
         self._making = None
+        self._take(utterance)
+
+    def _take(self, utterance: Utterance | None) -> None:
         if utterance is not None and len(utterance.pcm):
             self._ready.append(utterance)
             skip, self._skip = min(self._skip, len(utterance.pcm) - 1), 0
@@ -116,7 +137,7 @@ class Speaker:
         self._generation += 1
         self._clauses.clear()
         self._ready.clear()
-        self._making = None
+        self._making = self._prepared = None
         self._at = self._word = self._skip = 0
         self.held = self._fading = False
         if self._said is not None:
@@ -196,10 +217,22 @@ class Speaker:
     def _ask(self) -> None:
         if self._making is None and self._clauses and len(self._ready) <= READY_AHEAD:
             text = self._clauses.popleft()
-            self._making = Wanted(
-                text,
-                first=self._said is None and not self._ready,
-                last=not self._clauses,
-                generation=self._generation,
-            )
-            self._make(self._making)
+            wanted = Wanted(text, last=not self._clauses, generation=self._generation)
+            first = self._said is None and not self._ready
+            if first and self._take_prepared(wanted):
+                return
+            self._making = wanted
+            self._make(JobClass.FIRST_SOUND if first else JobClass.REFILL, wanted)
+
+    def _take_prepared(self, wanted: Wanted) -> bool:
+        """Begin with what was made ahead, or is being made, if that is what is wanted."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is None or (prepared[0].text, prepared[0].last) != (wanted.text, wanted.last):
+            return False
+        made, utterance = prepared
+        if utterance is None:
+            self._making = made
+            self._hurry(JobClass.FIRST_SOUND)
+        else:
+            self._take(utterance)
+        return True

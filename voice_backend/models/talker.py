@@ -9,6 +9,7 @@ cannot do. Where slow work can be given away, questions that it cannot answer go
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -73,6 +74,14 @@ class Talker:
         if reply.text:
             self.memory.last_reply = reply.text
         return reply
+
+    def rehearse(self, text: str) -> str:
+        """Return what the answer would be by now, and remember nothing of it."""
+        memory, self.memory = self.memory, copy.deepcopy(self.memory)
+        try:
+            return self.answer(text).text
+        finally:
+            self.memory = memory
 
     def _answer(self, heard: Heard, text: str) -> Reply:
         for rule in RULES:

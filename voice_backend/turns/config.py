@@ -13,6 +13,7 @@ class TurnConfig:
     silence_threshold: float = 0.35  # and below this one it ends
     onset_ms: int = 64  # speech begins when it has lasted this long: two frames of 32 ms
     pause_ms: int = 192  # silence after which the turn model is asked
+    settle_ms: int = 160  # silence before which no turn is over, whatever the turn model says
     complete_threshold: float = 0.5  # the turn model's word counts as "complete" from here
     again_ms: int = 400  # further silence after which it is asked again
     unanswered_ms: int = 800  # silence that ends the turn while the turn model owes its word

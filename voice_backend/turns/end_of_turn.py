@@ -1,10 +1,11 @@
 """Whether the user has finished: silence asks, the turn model answers, patience has an end.
 
-QUIET ──speech──▶ SPEAKING ──pause_ms of silence──▶ ASKED ──"complete"──▶ QUIET  (TurnEnded)
-                      ▲                               │ ▲
-                      ├────────────speech─────────────┤ └─again_ms─ WAITING
-                      └────────────speech──── WAITING ◀──"not yet"──┘
-        ASKED for unanswered_ms, or WAITING for patience_ms ──▶ QUIET  (TurnEnded)
+QUIET ──speech──▶ SPEAKING ──pause_ms of silence──▶ ASKED ──"complete"──▶ SETTLING
+                                                    │   ▲                    │
+                                          "not yet" ▼   │ again_ms           │ settle_ms of silence
+                                                   WAITING                   ▼
+    ASKED, WAITING, SETTLING ──speech──▶ SPEAKING                          QUIET  (TurnEnded)
+    ASKED for unanswered_ms, WAITING for patience_ms ─────────────────────▶
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ class TurnState(Enum):
     SPEAKING = auto()
     ASKED = auto()
     WAITING = auto()
+    SETTLING = auto()
 
 
 class Input(Enum):
@@ -31,6 +33,7 @@ class Input(Enum):
     SPEECH = auto()
     PAUSE = auto()
     NOT_YET = auto()
+    COMPLETE = auto()
     AGAIN = auto()
     END = auto()
 
@@ -40,7 +43,10 @@ _TABLE: dict[tuple[TurnState, Input], TurnState] = {
     (TurnState.SPEAKING, Input.PAUSE): TurnState.ASKED,
     (TurnState.ASKED, Input.SPEECH): TurnState.SPEAKING,
     (TurnState.ASKED, Input.NOT_YET): TurnState.WAITING,
+    (TurnState.ASKED, Input.COMPLETE): TurnState.SETTLING,
     (TurnState.ASKED, Input.END): TurnState.QUIET,
+    (TurnState.SETTLING, Input.SPEECH): TurnState.SPEAKING,
+    (TurnState.SETTLING, Input.END): TurnState.QUIET,
     (TurnState.WAITING, Input.SPEECH): TurnState.SPEAKING,
     (TurnState.WAITING, Input.AGAIN): TurnState.ASKED,
     (TurnState.WAITING, Input.END): TurnState.QUIET,
@@ -72,6 +78,8 @@ class EndOfTurn:
             return self._ask(Input.PAUSE)
         elif self.state is TurnState.ASKED and silent >= self._config.unanswered_ms:
             return self._end(TurnEndReason.UNANSWERED)
+        elif self.state is TurnState.SETTLING:
+            return self._settle()
         elif self.state is TurnState.WAITING:
             if silent >= self._config.patience_ms:
                 return self._end(TurnEndReason.SILENCE)
@@ -83,10 +91,11 @@ class EndOfTurn:
         """Take the turn model's likelihood that the user has finished."""
         if self.state is not TurnState.ASKED or question != self._question:
             return None
-        if complete >= self._config.complete_threshold:
-            return self._end(TurnEndReason.COMPLETE)
-        self._become(Input.NOT_YET)
-        return None
+        if complete < self._config.complete_threshold:
+            self._become(Input.NOT_YET)
+            return None
+        self._become(Input.COMPLETE)
+        return self._settle()
 
     def begin(self) -> None:
         """Speech that was heard as something else turns out to be a turn."""
@@ -107,6 +116,12 @@ class EndOfTurn:
             self.turn += 1
         if self.state is not TurnState.SPEAKING:
             self._become(Input.SPEECH)
+
+    def _settle(self) -> TurnEnded | None:
+        """End a turn that is complete, once the silence is long enough to be one's end."""
+        if self._speech.silent_ms < self._config.settle_ms or self._speech.resuming:
+            return None
+        return self._end(TurnEndReason.COMPLETE)
 
     def _ask(self, what: Input) -> PauseReached:
         self._become(what)

@@ -37,6 +37,11 @@ class Speech:
         return 0 if self.start_ms is None else self.now_ms - self.end_ms
 
     @property
+    def resuming(self) -> bool:
+        """Whether it sounds as if speech went on, too short so far to count."""
+        return self.silent_ms > 0 and self._run_start_ms is not None
+
+    @property
     def spoken_ms(self) -> int:
         """From the beginning of the span to the last of its speech."""
         return 0 if self.start_ms is None else self.end_ms - self.start_ms

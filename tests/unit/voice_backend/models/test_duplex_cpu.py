@@ -53,6 +53,46 @@ def test_a_question_is_answered_soon_and_told_word_by_word() -> None:
     assert call.loud_ms(off.at_ms, call.now_ms) == 0
 
 
+def test_the_answer_is_ready_when_the_turn_is_over() -> None:
+    """What was guessed when speech halted is answered ahead; it is said when that was all."""
+    call = Call()
+    call.speak("what is seven times eight")
+    call.wait_for(SpeakingOn)
+    (on,) = call.of(SpeakingOn)
+    course = on.course
+    assert course is not None
+    assert abs(course.speech_end_ms - 800) <= 32
+    assert course.asked_ms - course.speech_end_ms <= 120
+    assert 160 <= course.ended_ms - course.speech_end_ms <= 200
+    assert course.ended_ms == course.heard_ms == course.made_ms == on.at_ms + 20
+    assert call.mouth.said == ["Seven times eight is fifty-six."]
+    call.wait_for(SpeakingOff)
+    assert call.text() == "Seven times eight is fifty-six."
+
+
+def test_what_was_prepared_for_half_a_sentence_is_not_said() -> None:
+    call = Call()
+    call.speak("my name is Ada", 600)
+    call.wait(100)
+    assert call.mouth.said == ["Nice to meet you, Ada."]
+    call.speak("what is my name", 600)
+    call.wait_for(SpeakingOff)
+    assert call.text() == "You have not told me your name yet."
+    assert finals(call) == ["my name is Ada what is my name"]
+
+
+def test_an_answer_that_is_rehearsed_is_not_remembered() -> None:
+    call = Call()
+    call.turns.complete = 0.1
+    call.speak("my name is Ada")
+    call.wait(300)
+    call.speak("no matter", 600)
+    seat = call.model._slots.find(call.slot)
+    assert seat is not None
+    assert seat.conversation.talker.memory.user_name == ""
+    assert call.of(SpeakingOn) == []
+
+
 def test_guesses_come_while_the_user_speaks() -> None:
     call = Call()
     call.speak("what time is it", 2000)

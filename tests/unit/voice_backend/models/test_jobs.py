@@ -72,9 +72,29 @@ def test_a_guess_that_is_waited_for_is_hurried() -> None:
     queue = JobQueue()
     queue.submit(job(log, "guess", JobClass.PARTIAL))
     queue.submit(job(log, "turn", JobClass.TURN, slot=B))
-    queue.hurry(A)
+    queue.hurry(A, JobClass.FINAL_TEXT)
     queue.submit(job(log, "next", JobClass.PARTIAL))
     assert drain(queue) == ["guess", "turn", "next"]
+
+
+def test_what_somebody_waits_for_comes_before_what_may_be_wanted() -> None:
+    log: list[str] = []
+    queue = JobQueue()
+    for kind in (JobClass.PARTIAL, JobClass.AHEAD, JobClass.REFILL, JobClass.TURN):
+        queue.submit(job(log, kind.name, kind))
+    queue.submit(job(log, "HALTED", JobClass.HALTED, slot=B))
+    assert drain(queue) == ["TURN", "REFILL", "AHEAD", "HALTED", "PARTIAL"]
+
+
+def test_of_beginnings_the_latest_wins_and_is_hurried() -> None:
+    log: list[str] = []
+    queue = JobQueue()
+    queue.submit(job(log, "old", JobClass.AHEAD))
+    queue.submit(job(log, "new", JobClass.AHEAD))
+    queue.submit(job(log, "guess", JobClass.HALTED))
+    queue.submit(job(log, "turn", JobClass.TURN, slot=B))
+    queue.hurry(A, JobClass.FIRST_SOUND)
+    assert drain(queue) == ["new", "turn", "guess"]
 
 
 def test_a_cancelled_job_ends_at_its_unit() -> None:

@@ -172,13 +172,33 @@ def test_a_cut_file_counts_as_missing_and_is_replaced(store: Store, shelf: Path)
     assert store.damaged(package) == []
 
 
-def test_a_changed_file_is_found_by_its_hash(store: Store, shelf: Path) -> None:
+def test_a_bit_that_has_turned_is_found_and_mended_by_another_fetch(
+    store: Store, shelf: Path
+) -> None:
     package = wheels.make(shelf)
     store.fetch([package], wheels=shelf)
     weights = store.path(package) / "made_up_model/weights.onnx"
-    weights.write_bytes(b"x" * package.files[0].size_bytes)
+    right = weights.read_bytes()
+    weights.write_bytes(bytes((right[0] ^ 1,)) + right[1:])
     assert store.has(package)
     assert store.damaged(package) == ["made_up_model/weights.onnx"]
+    with pytest.raises(ModelsMissing, match="is damaged.*warp models fetch"):
+        store.path(package)
+    assert store.missing([package]) == [package]
+    store.fetch([package], wheels=shelf)
+    assert weights.read_bytes() == right
+    assert _left(store) == ["made_up_model-1.0"]
+
+
+def test_a_folder_where_a_file_should_be_is_damage(store: Store, shelf: Path) -> None:
+    package = wheels.make(shelf)
+    store.fetch([package], wheels=shelf)
+    weights = store.path(package) / "made_up_model/weights.onnx"
+    weights.unlink()
+    weights.mkdir()
+    assert store.missing([package]) == [package]
+    store.fetch([package], wheels=shelf)
+    assert store.missing([package]) == []
 
 
 def test_a_folder_that_cannot_be_written_is_named(shelf: Path, tmp_path: Path) -> None:

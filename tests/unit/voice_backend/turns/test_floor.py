@@ -43,6 +43,21 @@ class TestEndOfTurn:
         assert ended.noticed_ms == 1300  # the first frame that makes 192 ms of silence
         assert talk.floor.holder is Holder.NOBODY
 
+    def test_the_models_word_waits_for_as_much_silence_as_an_end_has(self) -> None:
+        talk = Conversation(TurnConfig(pause_ms=60))
+        talk.say(1000)
+        talk.pause(100)
+        assert len(talk.named(PauseReached)) == 1
+        assert talk.named(TurnEnded) == []
+        talk.say(300)  # it was said too early, and is void
+        talk.pause(140)
+        assert talk.named(TurnEnded) == []
+        talk.pause(40)
+        (ended,) = talk.named(TurnEnded)
+        assert isinstance(ended, TurnEnded)
+        assert (ended.start_ms, ended.end_ms, ended.noticed_ms) == (0, 1400, 1560)
+        assert ended.reason is TurnEndReason.COMPLETE
+
     def test_a_pause_in_the_middle_is_not_the_end(self) -> None:
         talk = Conversation()
         talk.likelihood = 0.1
