@@ -27,6 +27,7 @@ OPEN: Final = 40
 DCEP_ACK: Final = 32
 COOKIE_HEADER: Final = 4
 """Of the parameter that an INIT ACK has and an INIT has not."""
+NO_MESSAGE: Final = "no message was seen on a channel"
 _LOOKED_AT: Final = 24
 _HANDSHAKE_PACKETS: Final = 6
 """Of a side, until its COOKIE ACK: four, and repetitions. Later, an ABORT may be as long."""
@@ -58,6 +59,8 @@ class Channel(NamedTuple):
     """Whether another COOKIE ACK stands in a longer packet, it is not known in which."""
     others: str = ""
     """Why it is not known whether channels behind the first one were announced by DCEP."""
+    in_clear: bool = False
+    """Whether all this was read in packets that keys have opened."""
 
     def first(self, side: int) -> Event | None:
         """Return a side's first SCTP packet."""
@@ -132,7 +135,7 @@ def _known(start: Start, opened: Opened) -> Channel | None:
     dcep = kinds.get((bool(inside.opens), bool(inside.negotiated)))
     why = f"{inside.opens} channels were announced by DCEP, {inside.negotiated} messages came on "
     why += "channels that were not"
-    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]))
+    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]), in_clear=True)
 
 
 def _known_snap(packets: list[OpenedPacket]) -> tuple[bool | None, str]:
@@ -204,7 +207,7 @@ def _dcep(packets: list[Packet], snap: bool | None, start: Start) -> tuple[str |
         return None, unknown
     data = [packet for packet in rest if packet.size not in (COOKIE_ACK, SACK)]
     if not data:
-        return None, "no message was seen on a channel"
+        return None, NO_MESSAGE
     if data[0].size >= OPEN:
         return None, unknown
     if not _is_first(rest, data[0]) or _lacks(start, data[0].event):

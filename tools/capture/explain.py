@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from warp_tools.capture import names
+from warp_tools.capture.channel import NO_MESSAGE
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
 from warp_tools.capture.spent import saved, spent
@@ -54,16 +55,48 @@ def explanation(facts: Facts) -> dict[str, Any]:
         ],
         "findings": [finding.to_json() for finding in findings(facts)],
     }
-    for key, value, reason in (
-        ("snap", facts.channel.snap, facts.channel.snap_reason),
-        ("dcep", facts.channel.dcep, facts.channel.dcep_reason),
-    ):
-        (unknown if value is None else evidence)[key] = reason
-    if facts.channel.others:
-        unknown["dcep.others"] = facts.channel.others
-    if facts.channel.hidden:
-        unknown["stages.sctp"] = "a COOKIE ACK stands in a longer packet, it is not known in which"
+    _channel(facts, evidence, unknown)
     return {**found, "evidence": evidence, "unknown": unknown}
+
+
+def _channel(facts: Facts, evidence: dict[str, str], unknown: dict[str, str]) -> None:
+    """Say how SNAP, DCEP and the end of SCTP's handshake are known, or why they are not."""
+    channel = facts.channel
+    for key, value, reason in (
+        ("snap", channel.snap, channel.snap_reason),
+        ("dcep", channel.dcep, channel.dcep_reason),
+    ):
+        if value is None:
+            unknown[key] = _with_keys(facts, reason)
+        else:
+            evidence[key] = reason
+    if channel.others:
+        unknown["dcep.others"] = _with_keys(facts, channel.others)
+    opened = [facts.stage(f"sctp_{letter}") for letter in facts.letters]
+    if all(opened) or not channel.packets or facts.start.missing:
+        return
+    if channel.snap:
+        evidence["stages.sctp"] = (
+            "with SNAP there is no handshake of SCTP that could end: DTLS is all there is to wait "
+            "for"
+        )
+    elif channel.snap is None:
+        unknown["stages.sctp"] = _with_keys(facts, channel.snap_reason)
+    else:
+        why = "a COOKIE ACK stands in a longer packet, it is not known in which"
+        why = why if channel.hidden else "no COOKIE ACK was captured"
+        unknown["stages.sctp"] = _with_keys(facts, why)
+
+
+def _with_keys(facts: Facts, reason: str) -> str:
+    """Add to what sizes do not tell that keys would."""
+    channel = facts.channel
+    no_help = not channel.packets or channel.in_clear or facts.start.missing
+    if no_help or reason == NO_MESSAGE:
+        return reason
+    if facts.opened is None:
+        return f"{reason} (keys needed: give --keylog)"
+    return f"{reason} (the key log does not open them)"
 
 
 def _negotiated(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ Called by the command `warp pcap decrypt`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -12,18 +13,21 @@ from warp_tools.decrypt.report import Outcome, Verdict, both_sides
 from warp_tools.decrypt.run import DecryptConfig, Report
 
 SHOWN: Final = 20
-_WORST_FIRST: Final = (Verdict.SHUT, Verdict.PARTLY, Verdict.OPENED, Verdict.CLEAR)
+_KEPT_FOR_SHUT: Final = 5
+_RANKS: Final = (Verdict.PARTLY, Verdict.OPENED, Verdict.SHUT, Verdict.CLEAR)
 
 
 def lines(report: Report, config: DecryptConfig) -> Iterator[str]:
     """Yield the report, line by line."""
-    outcomes = report.outcomes
-    if len(outcomes) > SHOWN:
-        outcomes = sorted(outcomes, key=lambda outcome: _WORST_FIRST.index(outcome.verdict))
-    for outcome in outcomes[:SHOWN]:
+    shown, rest = _choose(report.outcomes)
+    for outcome in shown:
         yield from _connection(outcome)
-    if len(outcomes) > SHOWN:
-        yield f"… and {len(outcomes) - SHOWN} connections more (--json has them all)"
+    if rest:
+        counts = Counter(outcome.verdict for outcome in rest)
+        kinds = ", ".join(
+            f"{counts[verdict]} {verdict.value}" for verdict in _RANKS if counts[verdict]
+        )
+        yield f"… and {len(rest)} connections more: {kinds} (--json has them all)"
     yield from (f"note: {note}" for note in report.notes)
     if config.plain is not None:
         yield f"{config.plain}: {sum(report.packets.values())} packets"
@@ -35,6 +39,20 @@ def lines(report: Report, config: DecryptConfig) -> Iterator[str]:
         yield f"{one.path}: {one.seconds:.2f} s of Opus from {one.begins_s:.3f} s on{gaps}"
     if config.audio is not None and not report.audio:
         yield "no Opus was found"
+
+
+def _choose(outcomes: list[Outcome]) -> tuple[list[Outcome], list[Outcome]]:
+    """Return what is shown and what is only counted: what was opened first, some of the shut."""
+    if len(outcomes) <= SHOWN:
+        return outcomes, []
+    ranked = sorted(outcomes, key=lambda outcome: _RANKS.index(outcome.verdict))
+    opened = [one for one in ranked if one.verdict in (Verdict.PARTLY, Verdict.OPENED)]
+    others = ranked[len(opened) :]
+    room = SHOWN - min(_KEPT_FOR_SHUT, len(others))
+    shown = opened[:room]
+    shown += others[: SHOWN - len(shown)]
+    chosen = {id(one) for one in shown}
+    return shown, [one for one in ranked if id(one) not in chosen]
 
 
 def _connection(outcome: Outcome) -> Iterator[str]:

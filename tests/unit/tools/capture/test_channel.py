@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.captures.pcap import UdpPacket, read_pcap
+from tests.captures.pcap import CAPTURES, UdpPacket, read_pcap
 from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import facts_of
 from warp_tools.capture.channel import Channel, _known_snap
-from warp_tools.capture.opened import OpenedPacket
+from warp_tools.capture.explain import explanation
+from warp_tools.capture.facts import Facts
+from warp_tools.capture.opened import OpenedPacket, opened_with
+from warp_tools.capture.run import read
 
 DEFAULT = "stun/chromium156_default"
 CLIENT_DONE = 9
@@ -16,7 +21,11 @@ CLIENT_DONE = 9
 
 
 def channel(*sizes: tuple[int, int]) -> Channel:
-    """Judge a call whose protected data has these sizes: (side, bytes of content)."""
+    return measured(*sizes).channel
+
+
+def measured(*sizes: tuple[int, int]) -> Facts:
+    """Measure a call whose protected data has these sizes: (side, bytes of content)."""
     packets = read_pcap(f"{DEFAULT}.pcap")[:CLIENT_DONE]
     first, second = packets[0].source, packets[0].destination
     at = packets[-1].time
@@ -24,7 +33,7 @@ def channel(*sizes: tuple[int, int]) -> Channel:
         ends = (first, second) if side == 0 else (second, first)
         record = b"\x2f" + n.to_bytes(2, "big") + (size + 17).to_bytes(2, "big") + bytes(size + 17)
         packets.append(UdpPacket(at + (n + 1) / 1000, *ends, record))
-    return facts_of(pcap(frames(packets))).channel
+    return facts_of(pcap(frames(packets)))
 
 
 HANDSHAKE = [(0, 44), (1, 44), (1, 96), (0, 96), (0, 64), (1, 64), (1, 16), (0, 16)]
@@ -125,3 +134,35 @@ def test_chunks_in_the_clear(chunks: list[tuple[int, ...]], snap: bool | None) -
     packets = [OpenedPacket(number, 40, kinds) for number, kinds in enumerate(chunks, 1)]
     found, reason = _known_snap(packets)
     assert found is snap and reason
+
+
+# -- what is not known has its reason, and what would help ----------------------------------------
+
+
+def told(*sizes: tuple[int, int]) -> dict[str, Any]:
+    return explanation(measured(*sizes))
+
+
+def test_stages_that_sizes_do_not_show_say_what_would() -> None:
+    undecided = told((0, 32), (0, 32), (0, 32), (0, 28), (1, 28))["unknown"]
+    for key in ("snap", "dcep", "stages.sctp"):
+        assert undecided[key].endswith("(keys needed: give --keylog)"), key
+    both_ask = [*HANDSHAKE[:6], (1, 16), (0, 48)]
+    hidden = told(*both_ask)
+    assert hidden["snap"] is False and "sctp_A" not in hidden["stages"]
+    assert "a COOKIE ACK stands in a longer packet" in hidden["unknown"]["stages.sctp"]
+    snap = told((0, 32), (1, 28))
+    assert "stages.sctp" not in snap["unknown"]
+    assert "no handshake of SCTP" in snap["evidence"]["stages.sctp"]
+    whole = told(*HANDSHAKE)
+    assert {"sctp_A", "sctp_B"} <= set(whole["stages"]) and "stages.sctp" not in whole["unknown"]
+
+
+def test_keys_are_not_asked_for_where_they_do_not_help() -> None:
+    assert "keys" not in told()["unknown"]["snap"]  # nothing of SCTP was captured
+    assert told((0, 28), (1, 28))["unknown"]["dcep"] == "no message was seen on a channel"
+    capture, other = CAPTURES / "peers/pion_v4.pcap", CAPTURES / "peers/str0m0_24.keys"
+    (facts,) = read(capture, opened=opened_with(other)).facts()
+    assert explanation(facts)["unknown"]["dcep"].endswith("(the key log does not open them)")
+    (facts,) = read(capture, opened=opened_with(capture.with_suffix(".keys"))).facts()
+    assert not {"snap", "dcep", "stages.sctp"} & explanation(facts)["unknown"].keys()
