@@ -142,6 +142,9 @@ class SessionConfig:
     """Whether slow work may be given away (`Delegate`)."""
     greeting: str = ""
     """What to say first, unasked; empty: nothing."""
+    greeting_ms: int = 0
+    """For so long a greeting goes on that is played already, by whoever has the line: the model is
+    silent meanwhile. Who talks into it interrupts it (`Cancelled`)."""
 
 
 @dataclass(frozen=True, slots=True)

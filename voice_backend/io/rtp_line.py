@@ -103,8 +103,9 @@ class RtpLine:
             out.send(payload)
 
     def _clear(self, _: None) -> None:
-        if not self._greeting:
-            self._session.audio_out.clear()
+        # who talks into a greeting does not want to hear the rest of it
+        self._greeting = False
+        self._session.audio_out.clear()
 
     # -- the media thread ----------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from voice_backend.audio import EncoderConfig
@@ -186,6 +186,9 @@ class Voices:
             line = RtpLine(
                 session, self._host.info, self._crossing, voice.receive, self._config.encoder
             )
+            # a greeting that was queued for whoever comes plays by now: the voice is to know of it
+            greeting_ms = round(session.audio_out.queued_ms)
+            voice.config = replace(voice.config, greeting_ms=greeting_ms)
             await self.join(line, voice)
         except BaseException:
             self.release(voice)

@@ -18,8 +18,9 @@ from typing import Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from voice_backend.frames import Frame
+from voice_backend.frames import Frame, silence
 from voice_backend.model import (
+    Cancelled,
     Delegate,
     Inject,
     InText,
@@ -28,13 +29,14 @@ from voice_backend.model import (
     SpeakingOn,
 )
 from voice_backend.models.course import Course, Step
+from voice_backend.models.greeting import Greeting
 from voice_backend.models.heard import Memory
 from voice_backend.models.hum import heard_as
 from voice_backend.models.jobs import JobClass
 from voice_backend.models.listener import Asked, Listener, Question
 from voice_backend.models.mouth import Utterance
 from voice_backend.models.own_echo import OwnEcho
-from voice_backend.models.speaker import Speaker, Wanted
+from voice_backend.models.speaker import FRAME, Speaker, Wanted
 from voice_backend.models.talker import Reply, Talker
 from voice_backend.turns.config import TurnConfig
 from voice_backend.turns.events import (
@@ -98,8 +100,8 @@ class Conversation:
     """A conversation. `senses` is how it has its work done."""
 
     __slots__ = (
-        "_course", "_delegations", "_echo", "_events", "_floor", "_listener", "_name", "_now_ms",
-        "_owing", "_senses", "_told", "_words", "speaker", "talker",
+        "_course", "_delegations", "_echo", "_events", "_floor", "_greeting", "_listener", "_name",
+        "_now_ms", "_owing", "_senses", "_told", "_words", "speaker", "talker",
     )  # fmt: skip
 
     def __init__(
@@ -111,6 +113,7 @@ class Conversation:
         self._floor = Floor(turns)
         self._listener = Listener()
         self._course = Course()
+        self._greeting = Greeting(config.greeting_ms)
         self._echo = OwnEcho()
         self._events: list[ModelEvent] = []
         self._told: deque[str] = deque(maxlen=MOST_TOLD)
@@ -147,10 +150,14 @@ class Conversation:
     def next_frame(self, at_ms: int) -> tuple[Frame, list[ModelEvent]]:
         """Return what is said in this frame and what has happened."""
         silent = self._floor.holder is Holder.NOBODY and not self.speaker.busy
-        if self._told and silent and not self._owing:
+        greets = self._greeting.sounds(at_ms)
+        if self._told and silent and not self._owing and not greets:
             self.speaker.say(self._told.popleft())
-        frame, audible = self.speaker.next_frame(at_ms)
-        self._floor.receive_output(at_ms, FRAME_MS, audible, self.speaker.busy)
+        if self.speaker.held and not self._floor.held:
+            self.speaker.resume()  # what it was held for is over, and was not worth a word
+        frame, audible = (silence(FRAME), False) if greets else self.speaker.next_frame(at_ms)
+        more = greets or self.speaker.busy or self._greeting.pending
+        self._floor.receive_output(at_ms, FRAME_MS, audible or greets, more)
         self._echo.receive_ours(np.float32(1 / 32768) * frame if audible else None)
         self._settle_events()
         self._course.settle(at_ms + FRAME_MS)
@@ -210,6 +217,7 @@ class Conversation:
     def cancel(self) -> None:
         """Say nothing more of what there is to say."""
         self._told.clear()
+        self._cut_greeting()
         self.speaker.drop(self._now_ms)
         self._floor.receive_cancelled()
         self._settle_events()
@@ -260,17 +268,25 @@ class Conversation:
                 # of the answer nothing was played: it is as if it had never been
                 self.speaker.drop(self._now_ms)
             case OutputHeld():
+                self._cut_greeting(pending=True)
                 self.speaker.hold()
             case OutputResumed():
+                self._greeting.pending = False
                 self.speaker.resume()
             case Yielded(at_ms=at_ms):
                 self._words = ""
+                self._cut_greeting()
                 self.speaker.drop(max(at_ms, self._now_ms))
             case WordsWanted(start_ms=start_ms, end_ms=end_ms):
                 asked = Asked(Question.WORDS, 0, start_ms, end_ms)
                 self._hear_for_certain(asked, self._listener.sound_of(start_ms, end_ms))
             case BackChannel(start_ms=start_ms, end_ms=end_ms):
                 self._tell_back_channel(start_ms, end_ms)
+
+    def _cut_greeting(self, *, pending: bool = False) -> None:
+        now_ms = self._now_ms
+        if self._greeting.cut(now_ms, pending=pending):
+            self._events.append(Cancelled(at_ms=now_ms, played_ms=0))
 
     def _pause(self, question: int, start_ms: int, end_ms: int) -> None:
         self._course.receive_step(Step.ASKED)

@@ -94,12 +94,19 @@ def test_what_waits_too_long_is_dropped_and_the_newest_goes() -> None:
 def test_a_greeting_is_said_to_its_end() -> None:
     made, sound, crossing, _ = line(queued_ms=2_000.0)
     made.give(LOUD, 0.0)
-    made.flush()
     assert (sound.sent, sound.cleared, crossing.behind) == ([], 0, 0)
     sound.queued_ms = 0.0
     made.give(LOUD, 0.02)
     made.flush()
     assert (len(sound.sent), sound.cleared) == (1, 1)
+
+
+def test_a_greeting_that_is_talked_into_ends() -> None:
+    made, sound, _, _ = line(queued_ms=2_000.0)
+    made.flush()
+    assert (sound.cleared, sound.queued_ms) == (1, 0.0)
+    made.give(LOUD, 0.02)
+    assert len(sound.sent) == 1
 
 
 def test_a_flood_is_bounded() -> None:

@@ -211,6 +211,51 @@ def test_it_greets_and_says_what_it_is_told() -> None:
     assert call.text() == "Good day. Your taxi is here."
 
 
+def test_who_talks_into_a_greeting_is_heard_and_answered() -> None:
+    """It is played by others for 1.5 s: nothing of ours sounds meanwhile, and nothing is lost."""
+    call = Call(SessionConfig(greeting_ms=1500))
+    call.wait(200)
+    call.speak("what is seven times eight", 1000)
+    (cut,) = call.of(Cancelled)
+    assert 400 <= cut.at_ms <= 460, "200 ms of speech, and a window"
+    call.wait_for(SpeakingOff)
+    assert finals(call) == ["what is seven times eight"]
+    assert call.text() == "Seven times eight is fifty-six."
+    assert call.loud_ms(0, 1200) == 0
+
+
+def test_a_short_word_ends_a_greeting_and_a_hum_is_not_answered() -> None:
+    for words, answer in (("stop", "Okay."), ("mm-hm", "")):
+        call = Call(SessionConfig(greeting_ms=1500))
+        call.wait(200)
+        call.speak(words, 400)
+        call.wait(3000)
+        assert finals(call) == [words]
+        assert call.text() == answer
+
+
+def test_a_greeting_that_nobody_talks_into_is_said_to_its_end() -> None:
+    call = Call(SessionConfig(greeting_ms=600, greeting="What can I do for you?"))
+    call.speak("mm-hm", 120)
+    call.wait_for(SpeakingOff, 8000)
+    assert call.of(Cancelled) == []
+    assert call.of(SpeakingOn)[0].at_ms >= 600
+    assert call.text() == "What can I do for you?"
+
+
+def test_who_begins_at_the_end_of_our_words_does_not_silence_us() -> None:
+    """The hold comes when there is nothing left to hold."""
+    for after_ms in range(100, 300, 20):
+        call = Call()
+        call.speak("count from one to three")
+        call.wait_for(SpeakingOn)
+        call.wait(after_ms)
+        call.speak("what time is it", 900)
+        call.wait_for(SpeakingOn)
+        call.wait_for(SpeakingOff)
+        assert "It is four" in call.text(), after_ms
+
+
 def test_what_it_is_told_waits_for_the_user() -> None:
     call = Call()
     call.speak("count from one to three", 400)
