@@ -13,7 +13,7 @@ from tests.unit.voice_backend.models import wheels
 from voice_backend.models.catalogue import File, Package
 from voice_backend.models.inference import ModelUnusable
 from voice_backend.models.private_code import PREFIX, PrivateCode
-from voice_backend.models.store import Store
+from voice_backend.models.store import ModelsMissing, Store
 
 CODE = {
     "spoken/rules/__init__.py": b"from .words import WORD\n",
@@ -54,9 +54,15 @@ def test_it_runs_under_a_name_of_its_own(store: Store, package: Package) -> None
     assert not list(store.root.rglob("*.pyc"))
 
 
-def test_changed_code_does_not_run(store: Store, package: Package) -> None:
+def test_changed_code_does_not_run(
+    store: Store, package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = store.root / package.folder / "spoken/rules/words.py"
     path.write_bytes(b"WORD = 'evil'\n")
+    with pytest.raises(ModelsMissing, match="is damaged"):
+        PrivateCode.load(store, package, "spoken", "rules")
+    # and where it is changed behind the back of whoever looked
+    monkeypatch.setattr(store, "path", lambda package: store.root / package.folder)
     with pytest.raises(ModelUnusable, match="was changed and is not run"):
         PrivateCode.load(store, package, "spoken", "rules")
 
