@@ -64,6 +64,8 @@ class Request:
     ask: str
     """The talk since the last delegation, a line a message, the newest last."""
     target: str = ""
+    acknowledged: bool = False
+    """Whether the model has said by itself that it is being looked into."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +192,7 @@ class DelegationDesk:
             self._ended.append(ident)
             return
         after_s = self._config.acknowledge_after_s
-        acknowledge_at = None if after_s is None else now + after_s
+        acknowledge_at = None if after_s is None or request.acknowledged else now + after_s
         self._open[ident] = _Open(self._turn, now + self._config.timeout_s, acknowledge_at)
         self._newest = ident
         self._actions.append(Begin(request))

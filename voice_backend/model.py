@@ -192,6 +192,8 @@ class Delegate:
     """When it did."""
     target: str = ""
     """Whom it means; empty: the session's default."""
+    acknowledged: bool = False
+    """Whether the model says so itself ("let me find out"): nobody else is to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

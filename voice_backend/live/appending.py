@@ -77,9 +77,14 @@ class Appending:
         self._ids.append(event.delegation_id)
         ask = ask_of(draft, self._since_ms)
         self._since_ms = event.offset_ms
-        if self._is_clients:
+        if self._is_clients and not event.acknowledged:
             self._acknowledge_at = (now + self.delay_s, event.delegation_id)
-        return Request(delegation_id=event.delegation_id, ask=ask, target=event.target)
+        return Request(
+            delegation_id=event.delegation_id,
+            ask=ask,
+            target=event.target,
+            acknowledged=event.acknowledged,
+        )
 
     def told(self) -> None:
         """The voice was told something: nothing is to be acknowledged any more."""

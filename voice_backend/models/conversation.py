@@ -358,7 +358,9 @@ class Conversation:
         if reply.delegate:
             self._delegations += 1
             name = f"delegation_{self._name}_{self._delegations}"
-            self._events.append(Delegate(delegation_id=name, offset_ms=self._now_ms))
+            self._events.append(
+                Delegate(delegation_id=name, offset_ms=self._now_ms, acknowledged=True)
+            )
         self.speaker.say(reply.text)
 
     def _heard_as(self, asked: Asked, text: str) -> str:

@@ -135,6 +135,12 @@ class TestAcknowledgement:
         desk.handle_timer(5.0)
         assert [kind for kind, _ in told(desk.actions())] == ["commentary"]
 
+    def test_a_model_that_says_so_itself_is_not_told_to(self) -> None:
+        desk = desk_with(acknowledge_after_s=0.0)
+        desk.receive_delegation(Request(delegation_id="d1", ask="x", acknowledged=True), 0.0)
+        desk.handle_timer(1.0)
+        assert told(desk.actions()) == []
+
     def test_what_is_told_first_makes_it_superfluous(self) -> None:
         desk = desk_with("d1", "d2", acknowledge_after_s=0.4)
         desk.receive_part("d1", Part(text="searching"))

@@ -282,6 +282,12 @@ class TestDelegation:
         (tell,) = client.commands()
         assert isinstance(tell, Tell) and tell.kind is Inject.COMMENTARY
 
+    def test_a_voice_that_acknowledges_itself_is_not_told_to(self) -> None:
+        client = Client().started(delegation={"type": "client", "acknowledgement_delay_ms": 0})
+        client.voice(Delegate(delegation_id="d1", offset_ms=0, acknowledged=True))
+        client.session.handle_timer(client.now + 1.0)
+        assert client.commands() == []
+
     def test_a_voice_that_speaks_itself_needs_no_acknowledgement(self) -> None:
         client = Client().started(delegation={"type": "client", "acknowledgement_delay_ms": 400})
         client.voice(Delegate(delegation_id="d1", offset_ms=0), SpeakingOn(at_ms=20))

@@ -285,6 +285,10 @@ def test_questions_are_given_away_by_an_id() -> None:
     for question in ("what is the capital of France", "where is my parcel"):
         call.speak(question)
         call.wait_for(SpeakingOff)
+        assert call.of(Delegate)[-1].acknowledged
+    assert call.text() == (
+        "Let me find out what the capital of France is. Let me find out where your parcel is."
+    )
     names = [event.delegation_id for event in call.of(Delegate)]
     assert len(set(names)) == 2
 
