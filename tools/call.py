@@ -1,78 +1,35 @@
-"""`warp call`: places one call, speaks a recording, and writes down what comes back."""
+"""`warp call`: places one call, speaks a recording, and writes down what comes back.
+
+speech ─▶ call ─ signalling, or a ticket ─▶ session ═ hold_call ═▶ reply, CallResult
+                                              └ the server hangs up first: Ended
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import http.client
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
 
 from instant_connect.io import CallerConfig, InstantCaller
 from warp.errors import WarpError
 from warp.io import ClientConfig, Session, connect
 from warp.trace import JsonSeqTrace
 from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
+from warp_tools.call_plan import CallPlan
+from warp_tools.call_result import CallResult, EndWatch
 from warp_tools.caller import hold_call
 from warp_tools.failure import ToolFailure
-from warp_tools.opus import encoded
+from warp_tools.opus import SAMPLE_RATE, encoded
+from warp_tools.outputs import check_output
 from warp_tools.signalling import HttpCall, open_call
 
-ECHO_LIKENESS = 0.5
 DCID = 4
 """Stream id of the events channel that bundles name unless told otherwise."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallResult:
-    """How a call went."""
-
-    seconds: float
-    frames: int
-    concealed: int
-    correlation: float
-    """How surely the reply holds the speech, as of an echo; 0 when it does not."""
-    path: str = "signalled"
-    """Which way the call came: instant, attached or signalled."""
-    connected_ms: float = 0.0
-    """From the intent to a peer that is proven."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return it for machines."""
-        return {
-            "path": self.path,
-            "connected_ms": round(self.connected_ms, 1),
-            "seconds": round(self.seconds, 2),
-            "frames": self.frames,
-            "concealed": self.concealed,
-            "correlation": round(self.correlation, 3),
-        }
-
-    def __str__(self) -> str:
-        # what is no echo resembles the speech by chance, which says nothing
-        is_echo = self.correlation >= ECHO_LIKENESS
-        alike = f", likeness to the speech sent {self.correlation:.2f}" if is_echo else ""
-        return (
-            f"{self.seconds:.1f} s, {self.concealed} of {self.frames} frames concealed{alike}; "
-            f"{self.path}, connected after {self.connected_ms:.0f} ms"
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPlan:
-    """Whom to call, and which way."""
-
-    url: str
-    token: str = field(default="", repr=False)
-    instant: bool = False
-    """By tickets, as far as there are any."""
-    wallet: Path | None = None
-    """File that keeps tickets for later calls."""
-    timeout_s: float = 15.0
-    trace: Path | None = None
-    """File for what our machines did (qlog's JSON-SEQ): `warp trace` draws it."""
 
 
 @dataclass(slots=True)
@@ -85,22 +42,26 @@ class _Line:
 
 async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResult:
     """Call a server. Raises ToolFailure, one line, for everything that can go wrong."""
+    plan.check()
     speech = packaged_sound("speech") if speech_path is None else read_wav(speech_path)
-    if not out.parent.is_dir() or out.is_dir():
-        raise ToolFailure(f"cannot write {out}: it is no file in a directory that exists")
+    check_output(out, keep=(speech_path,))
+    if plan.trace is not None:
+        check_output(plan.trace, keep=(speech_path, out))
+    if plan.wallet is not None:
+        check_output(plan.wallet, keep=(speech_path, out))
 
     payloads = encoded(speech)
     place = _by_tickets if plan.instant else _by_signalling
     loop = asyncio.get_running_loop()
-    try:
+    with _explained():
         async with place(plan) as begin:
             asked = loop.time()
             line = await begin()
             connected_ms = (loop.time() - asked) * 1000
+            end = EndWatch(line.session, len(speech) / SAMPLE_RATE)
             recording = await hold_call(line.session, payloads)
+            ended = end.found()
             path = line.path()
-    except (WarpError, TimeoutError) as error:
-        raise ToolFailure(f"the call failed: {error or type(error).__name__}") from error
     samples = recording.samples()
     write_wav(out, samples)
     return CallResult(
@@ -110,7 +71,38 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
         correlation=likeness(speech, samples).correlation,
         path=path,
         connected_ms=connected_ms,
+        ended=ended,
     )
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    """Turn what goes wrong in a call into one line, with advice where there is any."""
+    try:
+        yield
+    except (WarpError, TimeoutError) as error:
+        raise ToolFailure(
+            f"the call failed: {error or type(error).__name__}{_advice(error)}"
+        ) from error
+    except ToolFailure as failure:
+        raise ToolFailure(f"{failure}{_advice(failure)}") from failure
+
+
+def _advice(error: BaseException | None) -> str:
+    """Return what may help against the cause of an error."""
+    while error is not None:
+        reason = getattr(error, "reason", None)
+        for cause in (error, reason):
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return "; a certificate of your own is trusted with SSL_CERT_FILE=certificate.pem"
+            if isinstance(cause, ssl.SSLError):
+                return "; does it speak http:// there?"
+            if isinstance(cause, http.client.RemoteDisconnected):
+                return "; does it speak https:// there?"
+            if isinstance(cause, ConnectionRefusedError):
+                return "; is a server running there? warp serve starts one"
+        error = error.__cause__
+    return ""
 
 
 Begin = Callable[[], Awaitable[_Line]]
@@ -133,7 +125,7 @@ async def _by_signalling(plan: CallPlan) -> AsyncIterator[Begin]:
         await sessions[0].connected(plan.timeout_s)
         return _Line(sessions[0], lambda: "signalled")
 
-    file = _open_trace(plan.trace)
+    file = None if plan.trace is None else TraceFile(plan.trace)
     try:
         yield begin
     finally:
@@ -146,11 +138,36 @@ async def _by_signalling(plan: CallPlan) -> AsyncIterator[Begin]:
             file.close()
 
 
-def _open_trace(path: Path | None) -> TextIO | None:
-    try:
-        return None if path is None else path.open("w", encoding="utf-8")
-    except OSError as error:
-        raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+class TraceFile:
+    """The file of a trace; what cannot be written ends no call, and is said at its end."""
+
+    __slots__ = ("_failure", "_file", "_path")
+
+    def __init__(self, path: Path) -> None:
+        """Raises ToolFailure, one line, when there can be no such file."""
+        self._path = path
+        self._failure: OSError | None = None
+        try:
+            self._file = path.open("w", encoding="utf-8")
+        except OSError as error:
+            raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+
+    def write(self, text: str) -> None:
+        """Take in some text."""
+        if self._failure is None:
+            try:
+                self._file.write(text)
+            except OSError as error:
+                self._failure = error
+
+    def close(self) -> None:
+        """Write the rest. Raises ToolFailure, one line, when not everything could be written."""
+        try:
+            self._file.close()
+        except OSError as error:
+            self._failure = self._failure or error
+        if self._failure is not None:
+            raise ToolFailure(f"cannot write {self._path}: {self._failure.strerror}")
 
 
 @asynccontextmanager

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from warp_tools.backends import EMBEDDED, check_backend, prepare_backend
-from warp_tools.failure import ToolFailure
+from warp_tools.backends import EMBEDDED, prepare_backend
+from warp_tools.call_command import call
+from warp_tools.demo_command import demo
 from warp_tools.keys_cli import app as keys_app
 from warp_tools.models_cli import app as models_app
 from warp_tools.pcap_cli import app as pcap_app
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Live voice over WebRTC that starts with one UDP packet.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -43,10 +43,9 @@ app.add_typer(bench_app, name="bench")
 app.add_typer(keys_app, name="keys")
 app.add_typer(models_app, name="models")
 app.add_typer(pcap_app, name="pcap")
-app.command()(trace)
-app.command()(probe)
-app.command()(serve)
-app.command()(relay)
+# in the order in which a newcomer needs them
+for command in (demo, serve, call, relay, probe, trace):
+    app.command()(command)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Fewer repetitions; figures are rough.")]
@@ -65,101 +64,6 @@ def options(
     ] = False,
 ) -> None:
     """Live voice over WebRTC that starts with one UDP packet."""
-
-
-@app.command()
-def demo(
-    rtt: Annotated[float, typer.Option(help="Round-trip time of the path, in ms.")] = 100.0,
-    speech: Annotated[Path | None, typer.Option(help="WAV to speak; else a packaged one.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Write what came back here.")] = None,
-    question: Annotated[
-        Path | None, typer.Option(help="WAV to ask the voice; else a packaged one.")
-    ] = None,
-    conversation: Annotated[
-        Path | None, typer.Option(help="Write both sides of the conversation here (stereo).")
-    ] = None,
-    backend: Annotated[
-        str, typer.Option(envvar="WARP_BACKEND", help="duplex-cpu; echo: without the conversation.")
-    ] = EMBEDDED,
-    as_json: Json = False,
-    ladders: Annotated[bool, typer.Option(help="Draw the datagrams of each start.")] = True,
-) -> None:
-    """Call from one process to another over a delayed path, count the round trips, and talk."""
-    from warp_tools.demo import DemoConfig
-    from warp_tools.demo import demo as run
-    from warp_tools.ledger_view import show
-
-    if not 1 <= rtt <= 2000:
-        raise ToolFailure(f"--rtt must be between 1 and 2000 ms, not {rtt:g}")
-    talks = check_backend(backend) == EMBEDDED
-    if not as_json:
-        out = out or Path("reply.wav")
-        conversation = conversation or Path("conversation.wav")
-    config = DemoConfig(
-        rtt_ms=rtt,
-        speech=speech,
-        out=out,
-        question=question,
-        conversation=conversation if talks else None,
-        talk=talks,
-    )
-    prepare_backend(backend)
-    with Console(stderr=True).status("starting") as status:
-        ledger = asyncio.run(run(config, status.update))
-    if as_json:
-        _print_json(ledger.to_json())
-    else:
-        show(ledger, Console(), ladders=ladders)
-        typer.echo(f"what came back: {out}")
-        if talks:
-            typer.echo(f"the conversation, you left and the voice right: {conversation}")
-            typer.echo("to talk yourself: warp serve, and open the page that it names")
-    raise typer.Exit(1 if ledger.misses() else 0)
-
-
-@app.command()
-def call(
-    speech: Annotated[
-        Path | None, typer.Argument(help="WAV to speak; else a packaged one.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="Write what came back here.")] = Path("reply.wav"),
-    url: Annotated[
-        str, typer.Option(help="The server, or its WHIP endpoint.")
-    ] = "http://127.0.0.1:8080",
-    token: Annotated[
-        str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
-    ] = "",
-    instant: Annotated[
-        str | None, typer.Option(metavar="URL", help="Call this server by a ticket of its own.")
-    ] = None,
-    wallet: Annotated[
-        Path | None, typer.Option(help="File that keeps tickets for later calls.")
-    ] = None,
-    trace: Annotated[
-        Path | None, typer.Option(help="Write what the stack did here; warp trace draws it.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Call a server, speak a recording, write down the reply."""
-    from warp_tools.call import CallPlan
-    from warp_tools.call import call as run
-
-    if wallet is not None and instant is None:
-        raise ToolFailure("--wallet is of no use without --instant")
-    if trace is not None and instant is not None:
-        raise ToolFailure("--trace is of calls by signalling: leave out --instant")
-    plan = CallPlan(
-        url=instant or url,
-        token=token,
-        instant=instant is not None,
-        wallet=wallet,
-        trace=trace,
-    )
-    result = asyncio.run(run(speech, plan, out))
-    if as_json:
-        _print_json(result.to_json())
-    else:
-        typer.echo(f"{out}: {result}")
 
 
 @bench_app.command("setup")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-import wave
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from warp_tools.audio import write_wav
 from warp_tools.caller import speak
 from warp_tools.hearing import Recording
 from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE, Samples, encoded
@@ -172,8 +172,4 @@ def write_stereo(out: Path, said: Samples, heard: Samples, *, lead_s: float) -> 
     both = np.zeros((max(left + len(said), right + len(heard)), 2), np.int16)
     both[left : left + len(said), 0] = said
     both[right : right + len(heard), 1] = heard
-    with wave.open(str(out), "wb") as file:
-        file.setnchannels(2)
-        file.setsampwidth(2)
-        file.setframerate(SAMPLE_RATE)
-        file.writeframes(both.tobytes())
+    write_wav(out, both)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from warp_tools.audio import likeness, packaged_sound, read_wav
 from warp_tools.delay import DelayPath, PathConfig, lead_through
@@ -19,11 +20,23 @@ from warp_tools.demo_talk import talk
 from warp_tools.failure import ToolFailure
 from warp_tools.ledger import Ledger, Row, Start, enter, first_check
 from warp_tools.lines import Line, Worker
+from warp_tools.opus import SAMPLE_RATE
+from warp_tools.outputs import check_output
 
 Progress = Callable[[str], object]
 
 _SPEAKING = "warp"
 _PEER = "warp_tools.demo_peer"
+_REPLY_S = 60.0
+"""For so long the reply goes on behind the speech, at most."""
+
+
+class _Speaking(NamedTuple):
+    """What is spoken in one of the calls."""
+
+    out: Path
+    """Where to write what comes back."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +78,24 @@ class DemoConfig:
     talk: bool = True
     """Whether to talk with the embedded voice at the end."""
 
+    def check(self) -> None:
+        """Raise ToolFailure, one line, for files that cannot be read, written or kept."""
+        for path in (self.speech, self.question):
+            if path is not None:
+                read_wav(path)
+        if self.out is not None:
+            check_output(self.out, keep=(self.speech, self.question))
+        if self.conversation is not None:
+            check_output(self.conversation, keep=(self.speech, self.question, self.out))
+
 
 async def demo(config: DemoConfig, progress: Progress) -> Ledger:
     """Run every start and the call; returns the ledger. Raises ToolFailure, one line."""
     speech = read_wav(config.speech) if config.speech else packaged_sound("speech")
-    if config.question is not None:
-        read_wav(config.question)
-    for out in (config.out, config.conversation):
-        if out is not None and (not out.parent.is_dir() or out.is_dir()):
-            raise ToolFailure(f"cannot write {out}: it is no file in a directory that exists")
     ledger = Ledger(rtt_ms=config.rtt_ms, talks=config.talk)
     server = await Worker.start(_PEER, "server")
     client = await Worker.start(_PEER, "client", str(config.speech or ""))
+    speech_s = len(speech) / SAMPLE_RATE
     try:
         for worker in (server, client):
             await worker.expect("ready", timeout_s=60)
@@ -93,7 +112,12 @@ async def demo(config: DemoConfig, progress: Progress) -> Ledger:
                     continue
                 speaking = name == _SPEAKING
                 row, spoken = await _start(
-                    name, variant, config.rtt_ms / 1000, client, server, out if speaking else None
+                    name,
+                    variant,
+                    config.rtt_ms / 1000,
+                    client,
+                    server,
+                    _Speaking(out, speech_s) if speaking else None,
                 )
                 ledger.rows.append(row)
                 if spoken is not None:
@@ -116,9 +140,9 @@ async def _start(
     rtt_s: float,
     client: Worker,
     server: Worker,
-    out: Path | None = None,
+    speaking: _Speaking | None = None,
 ) -> tuple[Row, Line | None]:
-    order = {**asdict(variant), "out": str(out or "")}
+    order = {**asdict(variant), "out": str(speaking.out) if speaking is not None else ""}
     client.send(order="offer", role="client", **order)
     offer = (await client.expect("offer"))["sdp"]
     spoken = None
@@ -135,8 +159,9 @@ async def _start(
             for _ in range(2):
                 mark = await worker.expect("mark")
                 times[mark["name"]] = mark["at"]
-        if out is not None:
-            spoken = await client.expect("spoken", timeout_s=300)
+        if speaking is not None:
+            longest_s = speaking.seconds + _REPLY_S
+            spoken = await client.expect("spoken", timeout_s=longest_s)
         client.send(order="hang_up")
         await client.expect("hung_up")
         server.send(order="hang_up")

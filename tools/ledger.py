@@ -152,17 +152,15 @@ class Ledger:
     """Whether there is a conversation at the end."""
     conversation: Conversation | None = None
 
+    def targets(self) -> dict[str, dict[str, float]]:
+        """Return what was checked, in round trips, by start and milestone."""
+        return {row.name: TARGETS[row.name] for row in self.rows if row.name in TARGETS}
+
     def misses(self) -> list[str]:
         """Return what falls short, one sentence each; empty when all targets are met."""
         found = []
         for row in self.rows:
-            for milestone, target in TARGETS.get(row.name, {}).items():
-                value = row.round_trips(milestone)
-                if value is None:
-                    found.append(f"{row.name}: {milestone} never came (target {target:g} RTT)")
-                elif value > target + tolerance(target):
-                    found.append(f"{row.name}: {milestone} at {value:.2f} RTT, target {target:g}")
-            found += carried_in_one(row)
+            found += too_late(row) + carried_in_one(row)
         if self.correlation is None:
             found.append("audio: nothing came back")
         elif self.correlation < CORRELATION_TARGET:
@@ -185,9 +183,22 @@ class Ledger:
                 **self.audio_notes,
             },
             **({"talk": self.conversation.to_json()} if self.conversation else {}),
+            "targets": self.targets(),
             "targets_met": not misses,
             "misses": misses,
         }
+
+
+def too_late(row: Row) -> list[str]:
+    """Return the milestones of a start that have a target and do not meet it."""
+    found = []
+    for milestone, target in TARGETS.get(row.name, {}).items():
+        value = row.round_trips(milestone)
+        if value is None:
+            found.append(f"{row.name}: {milestone} never came (target {target:g} RTT)")
+        elif value > target + tolerance(target):
+            found.append(f"{row.name}: {milestone} at {value:.2f} RTT, target {target:g}")
+    return found
 
 
 def unanswered(conversation: Conversation | None) -> list[str]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich import box
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from warp_tools.ledger import TARGETS, Ledger, Row, tolerance
+from warp_tools.ledger import TARGETS, Ledger, Row, carried_in_one, tolerance, too_late
 
 _NAMES = {
     "dtls_client": "DTLS, client",
@@ -34,28 +34,40 @@ WHAT = {
     "warp-pq": "WARP, X25519MLKEM768",
     "instant": "WARP by a ticket",
 }
-_ARROW = 18
-_SAID = 44
-_LADDER_TAIL = 3
+WIDE = 76
+"""Columns from which the table and the ladders have room; with fewer they are drawn smaller."""
+_ARROW, _SHORT_ARROW = 18, 8
+_SAID, _LEAST_SAID = 44, 12
+_BESIDE = 18
+"""Columns of a rung beside its arrow and what is said of it."""
+_SHORT_PATH_MS = 50.0
+_PLAIN = str.maketrans("─▶◀·×", "-><*x")
 
 
 def show(ledger: Ledger, console: Console, *, ladders: bool = True) -> None:
     """Print the ledger."""
+
+    def put(text: Text) -> None:
+        if not console.encoding.lower().startswith("utf"):
+            text.plain = text.plain.translate(_PLAIN)
+        console.print(text)
+
     if ladders:
         for row in ledger.rows:
-            console.print(ladder(row))
+            put(ladder(row, console.width))
             console.print()
-    console.print(table(ledger))
+    if console.width >= WIDE:
+        console.print(table(ledger))
+    else:
+        put(narrow_table(ledger))
     for line in verdict(ledger):
-        console.print(line)
+        put(line)
 
 
 def table(ledger: Ledger) -> RenderableType:
     """Round trips (and ms) after the client's first check, a row a configuration."""
     view = Table(
-        title="Round trips from the first check, client / server "
-        f"(ms below; RTT {ledger.rtt_ms:g} ms);\n"
-        "of instant from the intent: its signalling is counted, and not waited for",
+        title=_title(ledger),
         title_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1),
@@ -69,6 +81,31 @@ def table(ledger: Ledger) -> RenderableType:
         cells = [_cell(row, *pair) for pair in _COLUMNS.values()]
         view.add_row(start, *cells, Text(f"{row.datagrams}\n{row.bytes:,}"))
     return view
+
+
+def _title(ledger: Ledger) -> str:
+    return (
+        "Round trips from the first check, client / server "
+        f"(ms below; RTT {ledger.rtt_ms:g} ms);\n"
+        "of instant from the intent: its signalling is counted, and not waited for"
+    )
+
+
+def narrow_table(ledger: Ledger) -> Text:
+    """The same for a terminal of few columns: a paragraph a configuration."""
+    text = Text(_title(ledger).replace("ms below; ", "") + "\n", style="italic")
+    for row in ledger.rows:
+        text.append(f"\n{row.name}", style="bold").append(
+            f" {WHAT.get(row.name, '')}\n", style="dim"
+        )
+        for heading, pair in _COLUMNS.items():
+            text.append(f"  {heading:<13}")
+            text.append_text(
+                Text.assemble(_value(row, pair[0]), (" / ", "dim"), _value(row, pair[1]))
+            )
+            text.append("\n")
+        text.append(f"  {row.datagrams} packets, {row.bytes:,} bytes\n")
+    return text
 
 
 def _cell(row: Row, client: str, server: str) -> Text:
@@ -88,11 +125,12 @@ def _value(row: Row, milestone: str) -> Text:
     return Text(f"{value:.2f}", style=style)
 
 
-def ladder(row: Row) -> Text:
+def ladder(row: Row, width: int = 80) -> Text:
     """Every datagram of a start until the last milestone, with the milestones between them."""
+    arrow = _ARROW if width >= WIDE else _SHORT_ARROW
     text = Text(f"{row.name}: {WHAT.get(row.name, '')}\n", style="bold")
-    text.append(f"{'RTT':>6}  client{'':{_ARROW - 4}}server\n", style="dim")
-    for line in _rungs(row):
+    text.append(f"{'RTT':>6}  client{'':{max(1, arrow - 4)}}server\n", style="dim")
+    for line in _rungs(row, arrow, max(_LEAST_SAID, min(_SAID, width - arrow - _BESIDE))):
         text.append_text(line)
         text.append("\n")
     for line in _had(row):
@@ -112,7 +150,7 @@ def _had(row: Row) -> Iterator[Text]:
         yield Text(f"{ms / row.rtt_ms:6.2f}  {what}")
 
 
-def _rungs(row: Row) -> Iterator[Text]:
+def _rungs(row: Row, arrow: int, said_columns: int) -> Iterator[Text]:
     if not row.ladder:
         return
     began = row.began
@@ -130,16 +168,16 @@ def _rungs(row: Row) -> Iterator[Text]:
             if rung.from_client in media_seen:
                 continue
             media_seen.add(rung.from_client)
-        arrow = "─" * (_ARROW - 2)
-        drawn = f"{arrow}▶ " if rung.from_client else f" ◀{arrow}"
+        shaft = "─" * (arrow - 2)
+        drawn = f"{shaft}▶ " if rung.from_client else f" ◀{shaft}"
         line = Text(f"{at * 1000 / row.rtt_ms:6.2f}  ", style="dim")
         style = "red" if rung.lost else "cyan" if rung.from_client else "magenta"
         line.append(drawn, style=style)
         # what a narrow terminal cannot hold goes on under itself, not through the drawing
-        said = textwrap.wrap(rung.description.text, _SAID) or [""]
+        said = textwrap.wrap(rung.description.text, said_columns) or [""]
         line.append(f"  {rung.size:5d}  {said[0]}")
         for rest in said[1:]:
-            line.append(f"\n{'':{_ARROW + 17}}{rest}")
+            line.append(f"\n{'':{arrow + 17}}{rest}")
         if rung.lost:
             line.append("  LOST", style="red")
         yield line
@@ -172,23 +210,63 @@ def conversation(ledger: Ledger) -> list[Text]:
 
 
 def verdict(ledger: Ledger) -> list[Text]:
-    """Say whether the speech came back and whether the targets are met."""
+    """Say whether the speech came back, what the targets were, and which are met."""
     lines = []
     if ledger.correlation is not None:
         lines.append(Text(f"speech came back with correlation {ledger.correlation:.3f}"))
     lines += conversation(ledger)
+    lines += _targets(ledger)
     misses = ledger.misses()
+    lines += [Text(f"missed: {miss}", style="bold red") for miss in misses]
     if not misses:
-        lines.append(Text("all targets met", style="bold green"))
-    wanted = TARGETS["warp"]
+        lines.append(Text(f"all targets met: {_checked(ledger)}", style="bold green"))
+    elif ledger.rtt_ms < _SHORT_PATH_MS:
+        lines.append(
+            Text(
+                f"on a path of {ledger.rtt_ms:g} ms the time of processes and timers counts for "
+                "more than the path: try --rtt 100"
+            )
+        )
+    elif any(too_late(row) for row in ledger.rows if row.name == "plain"):
+        lines.append(Text("the plain start was late as well: the machine is busy; try again"))
+    return lines
+
+
+def _checked(ledger: Ledger) -> str:
+    """Name everything that had to be as it should."""
+    starts = ", ".join(ledger.targets())
+    return f"{starts}; the speech" + ("; the conversation" if ledger.talks else "")
+
+
+def _targets(ledger: Ledger) -> list[Text]:
+    """A line for each start that has targets, and one for those that have none."""
+    lines = [
+        Text("targets of first media | channel open, client / server, round trips:", style="bold")
+    ]
+    for row in ledger.rows:
+        wanted = TARGETS.get(row.name)
+        if wanted is None:
+            continue
+        media = _pair(wanted, "client_media", "server_media")
+        opened = _pair(wanted, "channel_client", "channel_server")
+        late = too_late(row) or carried_in_one(row)
+        lines.append(
+            Text(f"  {row.name:8}{media:>8} | {opened:8} ").append(
+                "missed" if late else "met", style="bold red" if late else "green"
+            )
+        )
+    others = [row.name for row in ledger.rows if row.name not in TARGETS]
+    if others:
+        lines.append(Text(f"  {', '.join(others)}: steps between, without targets", style="dim"))
     lines.append(
         Text(
-            "targets of warp and instant, in round trips: first media "
-            f"{wanted['client_media']:g} / {wanted['server_media']:g}, channel open "
-            f"{wanted['channel_client']:g} / {wanted['channel_server']:g}; "
-            f"{tolerance(1):g} are granted to processes and timers",
+            f"  {tolerance(1):g} of a round trip (10 % of a longer target) are granted to "
+            "processes and timers",
             style="dim",
         )
     )
-    lines += [Text(f"missed: {miss}", style="bold red") for miss in misses]
     return lines
+
+
+def _pair(wanted: Mapping[str, float], client: str, server: str) -> str:
+    return " / ".join(f"{wanted[name]:g}" if name in wanted else "-" for name in (client, server))

@@ -93,7 +93,7 @@ class Worker:
             # Ctrl-C is for the parent, which stops its children
             start_new_session=True,
         )
-        return cls(" ".join([module.rpartition(".")[2], *arguments]), process)
+        return cls(" ".join([module.rpartition(".")[2], *filter(None, arguments)]), process)
 
     def send(self, **fields: Any) -> None:
         """Send one command."""

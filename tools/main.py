@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,9 +21,19 @@ def missing_packages() -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with its status."""
-    missing = missing_packages()
-    if missing:
-        fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", MISSING)
+    # what is imported takes its time, and Ctrl-C may come then as well
+    try:
+        accept_any_text()
+        missing = missing_packages()
+        if missing:
+            fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", MISSING)
+        run(arguments)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def run(arguments: Sequence[str] | None) -> None:
+    """Hand over, and say in one line what went wrong."""
     from warp.errors import UsageError
     from warp_tools.cli import app
 
@@ -30,8 +41,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         app(args=None if arguments is None else list(arguments), prog_name="warp")
     except (ToolFailure, UsageError) as failure:
         fail(str(failure), FAILED)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # whoever read our output has gone; nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,6 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(
             f"{error.strerror or error}" + (f": {error.filename}" if error.filename else ""), FAILED
         )
+
+
+def accept_any_text() -> None:
+    """Let no character end a command: a terminal may know few, a file's name may be no text."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            is_utf = stream.encoding.lower().startswith("utf")
+            stream.reconfigure(errors="backslashreplace" if is_utf else "replace")
 
 
 def fail(text: str, status: int) -> None:

@@ -49,7 +49,7 @@ class SignallingFailed(WarpError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerConfig:
-    """Where to call, and how. Raises `InvalidConfig` for an address that is none."""
+    """Where to call, and how. Raises `InvalidConfig` for a token that no header can carry."""
 
     url: str  # the server; a path is that of a mounted application
     token: str = field(default="", repr=False)  # sent as a bearer token (RFC 6750)
@@ -61,6 +61,10 @@ class CallerConfig:
         DAY_S  # then another: calls with one can be linked; 0: each call
     )
     client: ClientConfig = field(default_factory=ClientConfig)
+
+    def __post_init__(self) -> None:
+        if not (self.token.isascii() and self.token.isprintable()):
+            raise InvalidConfig("a token is ASCII, without line ends (RFC 6750 section 2.1)")
 
 
 class PlacedCall:
@@ -314,7 +318,12 @@ def _restored(path: Path | None) -> tuple[Wallet, Certificate | None]:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise InvalidConfig(f"cannot read {path}: {reason}") from None
-    return parse_wallet(text, asyncio.get_running_loop().time(), time.time())
+    try:
+        return parse_wallet(text, asyncio.get_running_loop().time(), time.time())
+    except InvalidConfig as error:
+        raise InvalidConfig(
+            f"{path} cannot be used: {error}; remove it, and tickets are fetched again"
+        ) from None
 
 
 def _refusal(what: str, response: Response) -> str:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 
 import pytest
 from rich.console import Console
 
 from warp_tools.delay import Rung
 from warp_tools.dissect import Description
-from warp_tools.ledger import Had, Ledger, Row, Start, enter, first_check, first_media
+from warp_tools.ledger import TARGETS, Had, Ledger, Row, Start, enter, first_check, first_media
 from warp_tools.ledger_view import show
 
 RTT_S = 0.1
@@ -75,7 +76,8 @@ def test_firsts_are_found_on_the_wire() -> None:
 def test_the_json_has_the_promised_shape_and_meets_the_targets() -> None:
     ledger = Ledger(rtt_ms=100, rows=[warp_row()], correlation=0.987)
     out = json.loads(json.dumps(ledger.to_json()))
-    assert set(out) == {"rtt_ms", "ledger", "audio", "targets_met", "misses"}
+    assert set(out) == {"rtt_ms", "ledger", "audio", "targets", "targets_met", "misses"}
+    assert out["targets"] == {"warp": TARGETS["warp"]}
     assert out["audio"]["correlation"] == 0.987
     assert out["misses"] == []
     assert out["targets_met"] is True
@@ -126,6 +128,43 @@ def test_people_see_a_table_and_a_ladder() -> None:
     assert "never" in text
     assert "missed: warp-pq: client_media never came (target 1 RTT)" in text
     assert "  0.9" not in text
+
+
+def shown(ledger: Ledger, width: int = 80, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    out = io.TextIOWrapper(raw, encoding=encoding)
+    show(ledger, Console(file=out, width=width))
+    out.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_the_verdict_names_what_was_checked_and_what_was_met() -> None:
+    step = enter(Start(name="sped", first_check=T, times=TIMES, ladder=WARP), RTT_S)
+    text = shown(Ledger(rtt_ms=100, rows=[step, warp_row()], correlation=0.98))
+    assert re.search(r"^  warp +1 / 0\.5 \| 1 / 1\.5 +met$", text, re.M)
+    assert "sped: steps between, without targets" in text
+    assert "all targets met: warp; the speech\n" in text
+    late = Ledger(rtt_ms=100, rows=[step, warp_row(channel_client=0.2)], correlation=0.98)
+    assert re.search(r"^  warp .*missed$", shown(late), re.M)
+    assert "all targets met" not in shown(late)
+    assert "busy" not in shown(late)
+
+
+def test_what_may_have_made_it_late_is_said() -> None:
+    plain = enter(Start(name="plain", first_check=T, times={}, ladder=WARP), RTT_S)
+    assert "machine is busy" in shown(Ledger(rtt_ms=100, rows=[plain], correlation=1.0))
+    short = Ledger(rtt_ms=20, rows=[warp_row(channel_client=0.2)], correlation=1.0)
+    assert "try --rtt 100" in shown(short)
+
+
+def test_a_narrow_terminal_that_knows_ascii_only() -> None:
+    text = shown(Ledger(rtt_ms=100, rows=[warp_row()], correlation=0.98), 40, "ascii")
+    assert max(map(len, text.splitlines())) <= 40
+    assert "\x1b" not in text
+    assert "0.00  ------>" in text
+    assert "* channel, server" in text
+    assert "first media  1.03 / 0.52" in text
+    assert re.search(r"^  warp .*met$", text, re.M)
 
 
 def test_a_call_by_a_ticket_counts_from_the_intent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -67,6 +68,43 @@ def test_a_missing_extra_says_what_to_install(
     )
 
 
+class _Interrupted:
+    """Ctrl-C while a module is being imported."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == self._module:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("module", ["warp_tools.cli", "warp_tools.demo"])
+def test_an_interrupt_in_the_first_second_says_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    monkeypatch.delitem(sys.modules, module, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [_Interrupted(module), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main(["demo"])
+    assert ended.value.code == 130
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "Traceback" not in captured.err
+
+
+def test_names_that_are_no_text_and_terminals_that_know_ascii_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for encoding, shown in (("utf-8", b"\xe2\x94\x80 \\udcff"), ("ascii", b"? ?")):
+        out = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="strict")
+        monkeypatch.setattr(sys, "stdout", out)
+        entry.accept_any_text()
+        out.write("\u2500 \udcff")
+        out.flush()
+        assert out.buffer.getvalue() == shown  # type: ignore[attr-defined]
+
+
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, says in ((["--help"], "bench"), (["--version"], "warp-rtc 0.")):
         with pytest.raises(SystemExit) as ended:
@@ -90,6 +128,12 @@ def test_demo_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_
     assert "no such file" in fails(capsys, "demo", "--speech", tmp_path / "none.wav")
     assert "unreadable audio" in fails(capsys, "demo", "--speech", text_file)
     assert "cannot write" in fails(capsys, "demo", "--out", tmp_path / "no" / "reply.wav")
+    speech = tmp_path / "mine.wav"
+    write_wav(speech, packaged_sound("speech")[:9_600])
+    assert "overwritten" in fails(capsys, "demo", "--speech", speech, "--out", speech)
+    assert "need --backend duplex-cpu" in fails(capsys, "demo", "--question", speech)
+    for wrong in ("nan", "-5", "1e12"):
+        assert "between 1 and 2000" in fails(capsys, "demo", "--rtt", wrong)
 
 
 def test_call_mistakes(capsys: pytest.CaptureFixture[str], tmp_path: Path, text_file: Path) -> None:
@@ -271,4 +315,18 @@ def test_a_wallet_needs_tickets(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
         line = fails(capsys, "call", "--instant", url, "--out", tmp_path / "reply.wav")
         assert "no answer from" in line
+        wallet = tmp_path / "wallet.json"
+        wallet.write_text("spoilt")
+        instant = ("call", "--instant", url, "--out", tmp_path / "reply.wav")
+        line = fails(capsys, *instant, "--wallet", wallet)
+        assert f"{wallet} cannot be used" in line
+        assert "remove it" in line
+        lost = tmp_path / "no" / "wallet.json"
+        assert f"cannot write {lost}" in fails(capsys, *instant, "--wallet", lost)
+        line = fails(capsys, *instant, "--token", "SECRET\n")
+        assert "a token is ASCII" in line
+        assert "SECRET" not in line
+        line = fails(capsys, *instant, "--url", url)
+        assert "leave out --url" in line
+        assert "or --instant" in line
     assert "not an http" in fails(capsys, "call", "--instant", "x", "--out", tmp_path / "r.wav")

@@ -213,6 +213,13 @@ def test_a_launch_finds_what_the_one_before_has_left(tmp_path: Path) -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("token", ["SECRET\n", "SECRET\u00e9", "SECRET\x00"])
+def test_a_token_that_no_header_can_carry_is_not_repeated(token: str) -> None:
+    with pytest.raises(InvalidConfig, match="a token is ASCII") as caught:
+        CallerConfig(url="http://127.0.0.1:1", token=token)
+    assert "SECRET" not in str(caught.value)
+
+
 def test_a_state_that_cannot_be_read_is_an_error_without_its_secrets(tmp_path: Path) -> None:
     async def story() -> None:
         state = tmp_path / "state.json"
@@ -221,6 +228,7 @@ def test_a_state_that_cannot_be_read_is_an_error_without_its_secrets(tmp_path: P
             with pytest.raises(InvalidConfig) as caught:
                 InstantCaller(CallerConfig(url="http://127.0.0.1:1", state=state))
             assert "SECRET" not in str(caught.value)
+            assert str(state) in str(caught.value)
         with pytest.raises(InvalidConfig, match="cannot read"):
             InstantCaller(CallerConfig(url="http://127.0.0.1:1", state=tmp_path))
 

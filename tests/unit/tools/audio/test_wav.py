@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import struct
 import wave
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from warp_tools.audio import packaged_sound, read_wav, write_wav
+from warp_tools.audio import packaged_sound, read_wav, wav, write_wav
 from warp_tools.failure import ToolFailure
 
 
@@ -93,3 +94,52 @@ def test_other_unusable_files_are_one_line(tmp_path: Path) -> None:
         read_wav(store(tmp_path / "slow.wav", [np.zeros(9)], 2, 1))
     with pytest.raises(ToolFailure, match="cannot write"):
         write_wav(tmp_path / "no" / "place.wav", np.zeros(10, np.int16))
+
+
+def riff(tag: int, bits: int, data: bytes, *, channels: int = 1, extensible: bool = False) -> bytes:
+    """A WAV file as other programs write it, with a chunk that we have no use for."""
+    frame = channels * bits // 8
+    fmt = struct.pack("<HHIIHH", tag, channels, 48_000, 48_000 * frame, frame, bits)
+    if extensible:
+        guid = struct.pack("<H", tag) + bytes.fromhex("000000001000800000aa00389b71")
+        fmt = struct.pack("<H", 0xFFFE) + fmt[2:] + struct.pack("<HHI", 22, bits, 4) + guid
+    chunks = b"".join(
+        name + struct.pack("<I", len(body)) + body + b"\0" * (len(body) % 2)
+        for name, body in ((b"LIST", b"odd"), (b"fmt ", fmt), (b"data", data))
+    )
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
+
+
+@pytest.mark.parametrize("extensible", [False, True])
+@pytest.mark.parametrize(("tag", "bits", "form"), [(1, 16, "<i2"), (3, 32, "<f4"), (3, 64, "<f8")])
+def test_what_other_programs_write(
+    tmp_path: Path, extensible: bool, tag: int, bits: int, form: str
+) -> None:
+    sound = tone(48_000)
+    data = (sound if tag == 3 else np.rint(sound * 32_768)).astype(form).tobytes()
+    path = tmp_path / "a.wav"
+    path.write_bytes(riff(tag, bits, data, extensible=extensible))
+    assert np.abs(read_wav(path) / 32_768 - sound).max() < 0.0001
+
+
+def test_numbers_that_are_none_are_no_sound(tmp_path: Path) -> None:
+    data = np.array([np.nan, np.inf, -np.inf, 1e30, 0.5], "<f4").tobytes()
+    path = tmp_path / "a.wav"
+    path.write_bytes(riff(3, 32, data))
+    assert read_wav(path).tolist() == [0, 32767, -32768, 32767, 16384]
+
+
+def test_several_channels_are_written(tmp_path: Path) -> None:
+    both = np.stack([np.arange(9), -np.arange(9)], axis=1).astype(np.int16)
+    write_wav(tmp_path / "a.wav", both)
+    with wave.open(str(tmp_path / "a.wav")) as file:
+        assert file.getnchannels() == 2
+        assert file.readframes(9) == both.tobytes()
+
+
+def test_what_no_call_can_take_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wav, "MAX_SECONDS", 60)
+    path = store(tmp_path / "a.wav", [np.zeros(60 * 4_000 + 1)], 1, 4_000)
+    with pytest.raises(ToolFailure, match=r"longer than the 1 minutes .* -t 60"):
+        read_wav(path)
+    assert len(read_wav(store(path, [np.zeros(60 * 4_000)], 1, 4_000))) == 60 * 48_000

@@ -1,0 +1,153 @@
+"""A call that does not go as it should: what is told, and with which words."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import ssl
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.unit.tools.web_server import echo_site
+from warp.errors import ConsentLost, WarpError
+from warp.io import Session
+from warp.io.session import Ending
+from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.call import TraceFile, _advice, call
+from warp_tools.call_plan import CallPlan
+from warp_tools.call_result import CallResult, Ended, EndWatch
+from warp_tools.failure import ToolFailure
+
+
+async def until_some(things: Any) -> Any:
+    """The first of what is not there yet."""
+    async with asyncio.timeout(10):
+        while not things:
+            await asyncio.sleep(0.01)
+    return next(iter(things))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instant", [False, True])
+def test_a_server_that_hangs_up_first(tmp_path: Path, instant: bool) -> None:
+    speech = tmp_path / "speech.wav"
+    write_wav(speech, packaged_sound("speech"))
+
+    async def story() -> CallResult:
+        async with echo_site() as (url, echoes):
+            plan = CallPlan(url=url, instant=instant)
+            calling = asyncio.create_task(call(speech, plan, tmp_path / "reply.wav"))
+            session: Session = await until_some(echoes._echoes)
+            await session.connected()
+            await session.close()
+            return await calling
+
+    result = asyncio.run(story())
+    assert result.ended is not None
+    assert result.ended.by == "server"
+    assert result.ended.is_failure
+    told = result.to_json()
+    assert told["ended_by"] == "server"
+    assert told["end_reason"] == "it hung up"
+    assert told["unsaid_s"] == pytest.approx(5.3 - told["ended_after_s"], abs=0.02)
+    assert "the server ended the call after " in str(result)
+
+
+def watch(error: WarpError | None) -> Ended | None:
+    async def story() -> Ended | None:
+        end: asyncio.Future[WarpError | None] = asyncio.get_running_loop().create_future()
+        found = EndWatch(cast(Session, SimpleNamespace(closed=Ending(end))), 0.0)
+        assert found.found() is None
+        end.set_result(error)
+        return found.found()
+
+    return asyncio.run(story())
+
+
+def test_who_ended_it_and_whether_that_is_a_failure() -> None:
+    hung_up, lost = watch(None), watch(ConsentLost("the peer is silent"))
+    assert hung_up is not None
+    assert not hung_up.is_failure  # everything had been said
+    assert str(hung_up) == "the server ended the call after 0.0 s (it hung up)"
+    assert lost is not None
+    assert lost.is_failure
+    assert lost.by == "error"
+    assert str(lost) == "the call broke off after 0.0 s (the peer is silent)"
+    unsaid = Ended(after_s=2.0, unsaid_s=3.2)
+    assert unsaid.is_failure
+    assert str(unsaid).endswith("(it hung up); 3.2 s of the speech were not sent")
+
+
+def test_a_call_that_we_ended() -> None:
+    result = CallResult(seconds=1.0, frames=50, concealed=0, correlation=0.9)
+    assert result.to_json()["ended_by"] == "caller"
+    assert "ended" not in str(result)
+
+
+@pytest.mark.parametrize(
+    ("url", "instant", "says"),
+    [
+        ("nowhere", False, "--url: 'nowhere' is not an http"),
+        ("127.0.0.1:8080", False, "is not an http"),
+        ("", True, "--instant: '' is not an http"),
+        ("http://[::1:8080", False, "is not an http"),
+        ("http://127.0.0.1:99999", False, "is not an http"),
+        ("http://127.0.0.1:abc", True, "is not an http"),
+        ("http://ann:secret@127.0.0.1", False, "leave user and password out"),
+        ("http://ann:secret@127.0.0.1:abc", False, "no address"),
+        ("http://127.0.0.1/a call", False, "%20"),
+        ("http://b\u00fccher.example", True, "xn--"),
+        ("https://voice.example/whip/", True, "leave out /whip"),
+    ],
+)
+def test_addresses_that_cannot_be_called(url: str, instant: bool, says: str) -> None:
+    with pytest.raises(ToolFailure) as caught:
+        CallPlan(url=url, instant=instant).check()
+    assert says in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "instant"),
+    [
+        ("http://[::1]:8080", False),
+        ("HTTPS://voice.example/whip", False),
+        ("http://127.0.0.1:8080/voice", True),
+    ],
+)
+def test_addresses_that_can(url: str, instant: bool) -> None:
+    CallPlan(url=url, instant=instant, token="a secret").check()
+
+
+@pytest.mark.parametrize(
+    ("cause", "says"),
+    [
+        (ssl.SSLCertVerificationError("self-signed"), "SSL_CERT_FILE"),
+        (ssl.SSLError("WRONG_VERSION_NUMBER"), "http://"),
+        (http.client.RemoteDisconnected("closed"), "https://"),
+        (ConnectionRefusedError(111, "refused"), "warp serve"),
+        (OSError("else"), ""),
+    ],
+)
+def test_advice(cause: Exception, says: str) -> None:
+    failure = ToolFailure("no answer")
+    failure.__cause__ = cause
+    assert says in _advice(failure)
+    assert bool(says) == bool(_advice(failure))
+
+
+def test_a_trace_that_cannot_be_written_is_said_at_the_end(tmp_path: Path) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        full = tmp_path / "full"  # a file that takes everything: nothing to say
+    trace = TraceFile(full)
+    for _ in range(3):
+        trace.write("x" * 10_000)
+    if full.parent == Path("/dev"):
+        with pytest.raises(ToolFailure, match="cannot write /dev/full: No space left"):
+            trace.close()
+    with pytest.raises(ToolFailure, match="cannot write"):
+        TraceFile(tmp_path)
