@@ -46,9 +46,13 @@ class Lines:
         return line
 
     def write(self, **fields: Any) -> None:
-        """Send one line to the parent."""
-        sys.stdout.write(json.dumps(fields) + "\n")
-        sys.stdout.flush()
+        """Send one line to the parent; when it has gone nobody hears, and `read` will say so."""
+        try:
+            sys.stdout.write(json.dumps(fields) + "\n")
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # what is buffered goes the same way, and not into a complaint at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def _read(self) -> None:
         try:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 
 import pytest
@@ -34,6 +35,23 @@ def module(tmp_path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "obedient_child.py").write_text(CHILD)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return "obedient_child"
+
+
+@pytest.mark.slow
+def test_a_child_whose_parent_has_gone_ends_without_a_word(module: str) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.close()
+        child.stdin.close()
+        assert child.stderr.read() == b""
+        assert child.wait(30) == 0
 
 
 @pytest.mark.slow
