@@ -26,9 +26,13 @@ _AUDIBLE = 150
 _CAUGHT_UP_MS = 40
 
 
-@functools.cache
 def greeting(sound: str = "greeting") -> tuple[bytes, ...]:
     """A packaged sound as Opus payloads, encoded once a process."""
+    return _payloads(sound)
+
+
+@functools.cache  # behind a default argument: with it and without are two keys
+def _payloads(sound: str) -> tuple[bytes, ...]:
     return tuple(encoded(packaged_sound(sound)))
 
 

@@ -30,6 +30,8 @@ _GOODBYE_S = 2.0
 _MAX_SHOWN = 300
 _MAX_REDIRECTS = 3
 _REDIRECTS = (307, 308)
+_NO_ENDPOINT = (404, 405)
+_DOORS = (PATH, "/v1/realtime/calls")
 T = TypeVar("T")
 
 
@@ -41,6 +43,8 @@ class HttpCall:
     location: str
     """Where the session is ended; empty when the server did not say."""
     token: str = field(default="", repr=False)
+    url: str = field(default="", compare=False)
+    """Where the offer was answered in the end."""
     status: str = ""
     """`Instant-Status`: "attached" when the offer has joined a call that was under way."""
 
@@ -105,8 +109,10 @@ async def _aside(work: Callable[..., T], *arguments: object) -> T:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Leaves redirects to the caller: only those that keep the method may be followed."""
 
-    def redirect_request(self, *_: Any) -> None:
-        return None
+    def http_error_302(self, req: Any, fp: Any, code: int, msg: str, headers: Any) -> None:
+        return None  # before its address is looked at: whatever that is, the answer is closed
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 _OPENER = urllib.request.build_opener(_NoRedirect)
@@ -136,6 +142,37 @@ def _get(url: str, token: str) -> str | None:
 
 def _post(url: str, offer: str, token: str, headers: Mapping[str, str]) -> HttpCall:
     target = _endpoint(url)
+    try:
+        return _offer(target, offer, token, headers)
+    except _Refused as refusal:
+        # a page, or an application that is mounted here: its endpoint is below
+        path = urllib.parse.urlsplit(refusal.target).path.rstrip("/")
+        if refusal.code not in _NO_ENDPOINT or path.endswith(_DOORS):
+            raise
+        parts = urllib.parse.urlsplit(refusal.target)
+        below = urllib.parse.urlunsplit(parts._replace(path=path + PATH))
+        if not _same_origin(target, below):
+            token, headers = "", {}
+        try:
+            return _offer(below, offer, token, headers)
+        except _Refused as second:
+            if second.code not in _NO_ENDPOINT:
+                raise
+            raise ToolFailure(
+                f"neither {refusal.target} nor {below} takes offers: {refusal.code}"
+            ) from refusal.__cause__
+
+
+class _Refused(ToolFailure):
+    """A server has answered an offer with an error."""
+
+    def __init__(self, target: str, code: int, reason: str) -> None:
+        super().__init__(f"{target} refused the offer: {code} {reason}")
+        self.target = target
+        self.code = code
+
+
+def _offer(target: str, offer: str, token: str, headers: Mapping[str, str]) -> HttpCall:
     for _ in range(_MAX_REDIRECTS + 1):
         try:
             with _OPENER.open(
@@ -144,7 +181,9 @@ def _post(url: str, offer: str, token: str, headers: Mapping[str, str]) -> HttpC
                 answer = response.read(MAX_ANSWER_BYTES).decode()
                 location = _session_url(target, response.headers.get("Location") or "")
                 status = response.headers.get("Instant-Status") or ""
-                return HttpCall(answer=answer, location=location, token=token, status=status)
+                return HttpCall(
+                    answer=answer, location=location, token=token, status=status, url=target
+                )
         except urllib.error.HTTPError as error:
             location = error.headers.get("Location") or ""
             if error.code in _REDIRECTS and location:
@@ -154,29 +193,47 @@ def _post(url: str, offer: str, token: str, headers: Mapping[str, str]) -> HttpC
                     token, headers = "", {}
                 continue
             reason = _printable(_first_line(error) or str(error.reason))
-            raise ToolFailure(f"{target} refused the offer: {error.code} {reason}") from error
+            if location and 300 <= error.code < 400:
+                reason += f", to {_printable(location)}: only 307 and 308 keep an offer"
+            raise _Refused(target, error.code, reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = _printable(str(getattr(error, "reason", error)))
             raise ToolFailure(f"no answer from {target}: {reason}") from error
     raise ToolFailure(f"{target} redirects the offer again and again")
 
 
-def _endpoint(url: str) -> str:
+def _split(url: str) -> urllib.parse.SplitResult:
+    """Take an address apart. Raises ToolFailure, without the password that may stand in it."""
     try:
         parts = urllib.parse.urlsplit(url)
+        known = parts.hostname and parts.scheme in ("http", "https") and (parts.port or True)
     except ValueError:
-        raise ToolFailure(f"{url} is not an http(s) address") from None
-    if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ToolFailure(f"{url} is not an http(s) address")
+        known = False
+    if "@" in url.partition("://")[2].partition("/")[0]:
+        raise ToolFailure("leave user and password out of the address, and use a token")
+    if not known:
+        raise ToolFailure(f"{_printable(url) or 'nothing'} is not an http(s) address")
+    return parts
+
+
+def _endpoint(url: str) -> str:
+    parts = _split(url)
     return urllib.parse.urlunsplit(parts._replace(path=parts.path.rstrip("/") or PATH))
 
 
 def _redirected(target: str, location: str) -> tuple[str, bool]:
     """Return where to go on, and whether that is the same origin: only there secrets go along."""
-    following = _endpoint(urllib.parse.urljoin(target, location))
-    before, after = urllib.parse.urlsplit(target), urllib.parse.urlsplit(following)
-    same = (before.scheme, before.netloc) == (after.scheme, after.netloc)
-    return following, same
+    try:
+        joined = urllib.parse.urljoin(target, location)
+    except ValueError:
+        joined = location
+    following = urllib.parse.urlunsplit(_split(joined))
+    return following, _same_origin(target, following)
+
+
+def _same_origin(one: str, other: str) -> bool:
+    before, after = urllib.parse.urlsplit(one), urllib.parse.urlsplit(other)
+    return (before.scheme, before.netloc) == (after.scheme, after.netloc)
 
 
 def _session_url(target: str, location: str) -> str:
@@ -209,7 +266,7 @@ def _first_line(error: urllib.error.HTTPError) -> str:
         return ""
     with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(said)["error"]["message"])
-    return said.splitlines()[0] if said else ""
+    return said.splitlines()[0] if said and not said.startswith("<") else ""
 
 
 def _printable(said: str) -> str:

@@ -55,6 +55,8 @@ class Attempt:
     """Why it did not connect, or ended early."""
     instant: str = ""
     """What signalling said of a call by its first datagram (`Instant-Status`)."""
+    url: str = ""
+    """Where the offer was answered: the address that was given, or one that it led to."""
     location: bool = False
     """Whether the answer said where the session can be ended (RFC 9725 section 4.2)."""
     notes: list[Note] = field(default_factory=list)
@@ -119,6 +121,7 @@ async def _asked(config: ProbeConfig, done: Attempt, made: InstantCall | None) -
     """Take the offer to the endpoint: for its answer, or beside a call that has begun."""
     headers = None if made is None else made.headers()
     call = await open_door(config.url, done.offer, token=config.token, headers=headers)
+    done.url = call.url
     done.location, done.instant = bool(call.location), call.status if made is not None else ""
     return call
 
@@ -138,6 +141,8 @@ def _take_answer(peer: PeerConnection, done: Attempt, config: ProbeConfig) -> No
         done.description = parse_description(done.answer)
         peer.set_remote_description("answer", done.answer, asyncio.get_running_loop().time())
     except InvalidConfig as error:
+        if not done.answer.strip():
+            raise ToolFailure(f"{config.url} accepts the offer and returns nothing") from error
         begins = " ".join(done.answer[:40].split())
         what = f"what {config.url} returns is no usable session description"
         raise ToolFailure(f"{what}: {error} (it begins {begins!r})") from error

@@ -42,10 +42,16 @@ def _explained(url: str, token: str, failure: ToolFailure) -> str:
     reason = getattr(cause, "reason", cause)
     if isinstance(reason, socket.gaierror):
         return f"there is no host {urllib.parse.urlsplit(url).hostname or host}: {reason.strerror}"
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        help_ = "one of your own is trusted with SSL_CERT_FILE=certificate.pem"
+        return f"TLS with {host} failed: {reason.verify_message or reason}; {help_}"
     if isinstance(reason, ssl.SSLError):
-        return f"TLS with {host} failed: {getattr(reason, 'verify_message', '') or reason}"
+        return f"TLS with {host} failed: {reason}; does it speak http:// there?"
     if isinstance(reason, ConnectionRefusedError):
         return f"nothing listens at {host}"
+    if isinstance(reason, ConnectionError):  # http.client.RemoteDisconnected is one
+        help_ = "; does it speak https:// there?" if url.startswith("http://") else ""
+        return f"{host} hangs up without an answer{help_}"
     if isinstance(reason, TimeoutError):
         return f"{host} does not answer over TCP"
     return str(failure)

@@ -99,6 +99,7 @@ async def probe(config: ProbeConfig, say: Say = lambda _: None) -> Report:
     first = await call(EVERYTHING, max(config.settle_s, config.consent_s))
     if not first.heard:
         raise ToolFailure(_silence(config.url, first))
+    config = replace(config, url=first.url or config.url)
     group = first.stats.get("dtls_group")
     ticket = await fetch_ticket(config.url, config.token)
     given = ticket is not None

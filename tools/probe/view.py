@@ -11,6 +11,7 @@ from warp_tools.probe.run import Report
 
 _WORDS: Final = {True: "yes", False: "no", None: "not settled"}
 _NOISE_MS: Final = 25
+_WAITED_TRIPS: Final = 0.5
 _FLIGHTS: Final = {
     RESPONSE: "its first flight rides in the answer to a check",
     REQUEST: "its first flight rides in a check of its own",
@@ -46,7 +47,15 @@ def _start(report: Report) -> Iterator[str]:
     parts = [f"{name} after {best.round_trips(at)}" for name, at in moments if at is not None]
     own = f", {2000 * report.delay_s:.0f} ms of it the probe's own" if report.delay_s else ""
     rtt = f"{(best.rtt_s or 0) * 1000:.0f} ms"
-    yield f"  {', '.join(parts)} round trips of {rtt}{own}"
+    yield f"  {', '.join(parts)} round trips of {rtt}{own}{_waited(best)}"
+
+
+def _waited(facts: Facts) -> str:
+    """Say so where the clock shows more round trips than messages that wait for each other."""
+    clock, messages = facts.round_trips(facts.connected_s), facts.connected_trips
+    if clock is None or messages is None or clock - messages < _WAITED_TRIPS:
+        return ""
+    return f" ({messages:g} by messages: the rest it waited)"
 
 
 def _rows(features: Features) -> Iterator[tuple[str, str]]:
@@ -138,4 +147,5 @@ def _call(facts: Facts) -> str:
         return f"  {facts.what}: not connected ({facts.error or 'no reason given'})"
     version = {"1.2": "DTLS 1.2", "1.3": "DTLS 1.3"}.get(facts.to_json()["dtls_version"] or "", "")
     after = facts.round_trips(facts.connected_s)
-    return f"  {facts.what}: {version}, {facts.group}, connected after {after} round trips"
+    said = f"{version}, {facts.group}, connected after {after} round trips{_waited(facts)}"
+    return f"  {facts.what}: {said}"

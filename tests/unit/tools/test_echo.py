@@ -146,3 +146,8 @@ def test_a_caller_speaks_and_listens_until_the_other_side_is_quiet() -> None:
         return recording
 
     assert asyncio.run(main()).frames == 100
+
+
+def test_the_greeting_is_encoded_once_however_it_is_asked_for() -> None:
+    """A server asks for it before the first call, and each call by its name."""
+    assert greeting() is greeting("greeting") is greeting(sound="greeting")

@@ -11,15 +11,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from starlette.applications import Starlette
 from starlette.requests import HTTPConnection
 
-from instant_connect.io import InstantServer
+from instant_connect.io import InstantServer, signalling_app
 from tests.unit.sdp.build import local
-from tests.unit.tools.web_server import echo_site
+from tests.unit.tools.web_server import echo_site, web_server
+from warp.io import ServerConfig
 from warp.sdp import create_offer
 from warp_tools import signalling
 from warp_tools.failure import ToolFailure
-from warp_tools.serve import ServeConfig, bearer
+from warp_tools.serve import ServeConfig, bearer, open_echo_server
 from warp_tools.signalling import MAX_ANSWER_BYTES, HttpCall, open_call
 
 OFFER = str(create_offer(local()))
@@ -142,8 +144,11 @@ def test_a_session_on_another_server_is_not_asked_for() -> None:
     ("response", "reason"),
     [
         (says("307 Temporary Redirect", Location="/whip"), "again and again"),
-        (says("302 Found", Location="/else"), "refused the offer: 302"),
+        (says("302 Found", Location="/else"), "302 Found, to /else: only 307 and 308 keep"),
+        (says("500 Internal Server Error", "<!DOCTYPE html>"), "500 Internal Server Error$"),
         (says("307 Temporary Redirect", Location="ftp://x/"), "not an http"),
+        (says("307 Temporary Redirect", Location="http://[x/"), "not an http"),
+        (says("307 Temporary Redirect", Location="http://x:99999/"), "not an http"),
         (says("503 Service Unavailable", "full\nof calls"), "503 full$"),
         (
             says("400 Bad Request", json.dumps({"error": {"message": "line 3: \x1b[31m no"}})),
@@ -177,6 +182,7 @@ def test_bad_addresses_are_one_line() -> None:
         closed = f"http://127.0.0.1:{unused.getsockname()[1]}"
         for url, reason in (
             ("nonsense", "not an http"),
+            ("", "nothing is not an http"),
             ("ftp://host/", "not an http"),
             (closed, "no answer from .*refused"),
             ("http://[bad/", "not an http|no answer"),
@@ -276,3 +282,98 @@ def test_another_origin_gets_neither_token_nor_proof() -> None:
     assert signalling._redirected("https://a.example/whip", "https://b.example/whip")[1] is False
     with pytest.raises(ToolFailure, match="is not an http"):
         signalling._redirected("https://a.example/whip", "file:///etc/passwd")
+
+
+# -- an application below a path ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/voice", "/voice/", "/voice/whip"])
+def test_an_application_may_be_mounted_below_a_path(path: str) -> None:
+    """As a framework mounts it: a page at its root, its endpoints below."""
+
+    async def story() -> None:
+        echoes = await open_echo_server("127.0.0.1", 0, ServerConfig(early_data=True), instant=True)
+        app = Starlette()
+        app.mount("/voice", signalling_app(echoes.server, accept=echoes.receive_call))
+        try:
+            async with web_server(app) as url:
+                call = await open_call(url + path, OFFER)
+                assert call.answer.startswith("v=0\r\n")
+                assert call.url == f"{url}/voice/whip"
+                assert call.location.startswith(f"{url}/voice/")
+                await call.hang_up()
+                assert echoes.server.stats()["held_offers"] == 0  # type: ignore[union-attr]
+        finally:
+            await echoes.close()
+
+    asyncio.run(story())
+
+
+def test_a_slash_that_a_redirect_adds_is_kept() -> None:
+    def respond(line: str, _: dict[str, str]) -> bytes:
+        if line.startswith("POST /calls/ "):
+            return says("201 Created", "v=0")
+        return says("307 Temporary Redirect", Location="/calls/")
+
+    async def story() -> None:
+        async with site(respond) as made:
+            assert (await open_call(f"{made.url}/calls", "offer")).url == f"{made.url}/calls/"
+        assert len(made.asked) == 2
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("status", ["404 Not Found", "405 Method Not Allowed"])
+def test_an_endpoint_is_looked_for_below_once(status: str) -> None:
+    async def story() -> None:
+        async with site(lambda *_: says(status)) as made:
+            with pytest.raises(ToolFailure) as caught:
+                await open_call(f"{made.url}/voice/", "offer")
+            said = str(caught.value)
+            assert said.endswith(f"{made.url}/voice/whip takes offers: {status[:3]}")
+            assert said.startswith(f"neither {made.url}/voice nor ")
+            assert [line for line, _ in made.asked] == [
+                "POST /voice HTTP/1.1",
+                "POST /voice/whip HTTP/1.1",
+            ]
+            for door in ("/whip", "/v1/realtime/calls"):
+                made.asked.clear()
+                with pytest.raises(ToolFailure, match=f"{door} refused the offer: {status[:3]}"):
+                    await open_call(f"{made.url}/a{door}", "offer")
+                assert len(made.asked) == 1
+
+    asyncio.run(story())
+
+
+def test_what_the_endpoint_below_says_counts() -> None:
+    def respond(line: str, _: dict[str, str]) -> bytes:
+        below = line.startswith("POST /voice/whip ")
+        return says("401 Unauthorized", "who?") if below else says("404 Not Found")
+
+    async def story() -> None:
+        async with site(respond) as made:
+            with pytest.raises(ToolFailure, match="/voice/whip refused the offer: 401 who"):
+                await open_call(f"{made.url}/voice", "offer", token="secret")
+        assert [headers["authorization"] for _, headers in made.asked] == ["Bearer secret"] * 2
+
+    asyncio.run(story())
+
+
+def test_elsewhere_it_is_looked_for_without_the_token() -> None:
+    async def story() -> None:
+        async with site(lambda *_: says("404 Not Found")) as other:
+            elsewhere = other.url.replace("127.0.0.1", "localhost")
+            async with site(lambda *_: says("307 Go", Location=f"{elsewhere}/x")) as made:
+                with pytest.raises(ToolFailure, match="takes offers: 404"):
+                    await open_call(made.url, "offer", token="secret")
+        assert [line for line, _ in other.asked] == ["POST /x HTTP/1.1", "POST /x/whip HTTP/1.1"]
+        assert not any("authorization" in headers for _, headers in other.asked)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:1/", "http://hush@[bad/", "x://hush@h/"])
+def test_a_password_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ToolFailure, match="leave user and password out") as caught:
+        asyncio.run(open_call(url, "v=0"))
+    assert "hush" not in str(caught.value)

@@ -90,6 +90,7 @@ def test_no_address(url: str) -> None:
     [
         (socket.gaierror(-2, "Name not known"), "there is no host example.invalid: Name"),
         (ssl.SSLError(1, "[SSL: WRONG_VERSION_NUMBER]"), "TLS with example.invalid:8 failed"),
+        (ConnectionResetError(104, "reset"), "example.invalid:8 hangs up without an answer"),
         (TimeoutError("timed out"), "example.invalid:8 does not answer over TCP"),
         (OSError(113, "No route to host"), "no answer"),
     ],
@@ -116,7 +117,9 @@ def test_an_untrusted_certificate() -> None:
         thread.join()
         server.server_close()
     assert said.startswith(f"TLS with 127.0.0.1:{server.server_port} failed: ")
-    assert "certificate" in said
+    assert said.endswith(
+        "certificate; one of your own is trusted with SSL_CERT_FILE=certificate.pem"
+    )
 
 
 def test_a_reset_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,3 +130,19 @@ def test_a_reset_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(door, "open_call", shut)
     assert refused("http://x/whip") == "refused: 500"
+
+
+def test_a_server_of_the_other_scheme_is_guessed() -> None:
+    """What speaks TLS hangs up on HTTP."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            connection.close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        said = refused(f"http://{host}/whip")
+        thread.join()
+    assert said == f"{host} hangs up without an answer; does it speak https:// there?"

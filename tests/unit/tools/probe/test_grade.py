@@ -31,6 +31,7 @@ from warp_tools.probe.plan import (
     X25519,
     Trial,
 )
+from warp_tools.probe.view import _waited
 
 
 def facts(trial: Trial = EVERYTHING, **changes: object) -> Facts:
@@ -221,3 +222,13 @@ def test_a_slow_machine_adds_no_round_trips() -> None:
     plain = facts(connected_s=0.26, channel_s=0.5, connected_trips=2.0, channel_trips=4.0)
     verdict = grade([plain], features_of([plain], None))
     assert {"round_trips", "channel_round_trips"} <= {reason.id for reason in verdict.reasons}
+
+
+def test_a_call_that_was_slow_for_another_reason_is_no_measure_of_a_loss() -> None:
+    """The first call of a fresh server took three round trips, one of them by messages."""
+    first = facts(connected_s=0.304, connected_trips=1.0)
+    found = features_of([first, facts(LOST_OURS, connected_s=0.31)], None).lost_request
+    assert found is not None and found.extra_s == pytest.approx(0.185)
+    assert _waited(first) == " (1 by messages: the rest it waited)"
+    assert _waited(facts(connected_s=0.12, connected_trips=1.0)) == ""
+    assert _waited(facts(connected_s=0.304)) == ""

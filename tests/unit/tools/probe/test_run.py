@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from instant_connect.io import signalling_app
 from tests.interop.loops import run
 from tests.unit.tools.web_server import HOST, echo_site, web_server
 from warp.crypto import NamedGroup
@@ -21,6 +22,7 @@ from warp_tools.failure import ToolFailure
 from warp_tools.probe import ProbeConfig, Report, probe
 from warp_tools.probe.attempt import _is_loopback
 from warp_tools.probe.view import lines
+from warp_tools.serve import open_echo_server
 
 pytestmark = pytest.mark.slow
 
@@ -216,6 +218,27 @@ def test_an_answer_without_candidates() -> None:
                 await held_report(Door(answer), patience_s=0.5)
         finally:
             await server.close()
+
+    run(test(), seconds=SECONDS)
+
+
+def test_an_application_below_a_path() -> None:
+    """Its address leads to its endpoint, and from there to its tickets."""
+
+    async def test() -> None:
+        echoes = await open_echo_server(HOST, 0, ServerConfig(early_data=True), instant=True)
+        app = Starlette()
+        app.mount("/voice", signalling_app(echoes.server, accept=echoes.receive_call))
+        try:
+            async with web_server(app) as url:
+                config = ProbeConfig(url=f"{url}/voice/", loss=False, **QUICK)
+                report = await probe(config)
+            assert report.url == f"{url}/voice/"
+            assert "instant" in [facts.name for facts in report.calls]
+            assert report.features.instant is not None and report.features.instant.connected
+            assert report.ends_sessions
+        finally:
+            await echoes.close()
 
     run(test(), seconds=SECONDS)
 
