@@ -120,6 +120,8 @@ async def run_web(
     config.graceful_timeout = GRACE_S
     config.shutdown_timeout = GRACE_S + 1
     config.read_timeout = _READ_TIMEOUT_S
+    # whoever listens and says nothing is heard of all the same: RFC 6455 section 5.5.3
+    config.websocket_ping_interval = _READ_TIMEOUT_S / 3
     config.include_server_header = False
     config.errorlog = logging.getLogger("hypercorn.error")
     framework: Any = app  # hypercorn spells the same protocol in other words

@@ -11,10 +11,7 @@ import asyncio
 import gc
 import json
 import sys
-import threading
 from dataclasses import asdict, dataclass
-from itertools import pairwise
-from pathlib import Path
 from typing import Final
 
 from voice_backend.io import Voice, Voices, VoicesConfig, inline, open_voices
@@ -23,6 +20,7 @@ from voice_backend.models.scripted import Ask, ScriptedModel
 from warp.errors import WarpError
 from warp.io import Client, ClientConfig, Server, ServerConfig, Session, listen
 from warp_tools.bench.child import resident_kib
+from warp_tools.bench.residue import Left, count, slope
 
 AT_ONCE: Final = 16
 WAYS: Final = ("unconnected", "at once", "in mid-greeting", "in mid-prefill", "delegating")
@@ -30,17 +28,6 @@ _ROUNDS: Final = 10
 _MESSAGES: Final = 400
 _CLIENT = ClientConfig(host="127.0.0.1", loopback=True, audio=True, data=False)
 _SCRIPTS = {"delegating": {2: [Ask(delegation_id="d1")]}}
-
-
-@dataclass(slots=True)
-class Left:
-    """What is there: before, and after."""
-
-    tasks: int
-    threads: int
-    files: int
-    slots: int
-    sessions: int
 
 
 @dataclass(slots=True)
@@ -55,15 +42,15 @@ class Found:
 
     @property
     def kib_a_session(self) -> float:
-        """Growth over the second half, by its median step."""
-        half = self.kib[len(self.kib) // 2 - 1 :]
-        steps = sorted(after - before for before, after in pairwise(half))
-        return steps[len(steps) // 2] / max(1, self.sessions // len(self.kib))
+        """Growth over the second half, by least squares."""
+        each = max(1, self.sessions // len(self.kib))
+        half = len(self.kib) // 2
+        return slope([(at * each, kib) for at, kib in enumerate(self.kib[half:])])[0]
 
     @property
     def is_clean(self) -> bool:
         """Whether nothing is left."""
-        return not any(asdict(self.left).values())
+        return self.left.is_nothing
 
 
 class Churn:
@@ -75,14 +62,8 @@ class Churn:
 
     def count(self) -> Left:
         """Count what there is."""
-        files = Path("/proc/self/fd")
-        return Left(
-            tasks=len(asyncio.all_tasks()),
-            threads=threading.active_count(),
-            files=len(list(files.iterdir())) if files.is_dir() else 0,
-            slots=self._model.taken,
-            sessions=len(self._server.sessions) + len(self._voices.voices),
-        )
+        sessions = len(self._server.sessions) + len(self._voices.voices)
+        return count(slots=self._model.taken, sessions=sessions)
 
     async def run(self, sessions: int) -> None:
         """Let so many sessions begin and end."""
@@ -155,8 +136,7 @@ async def churn(sessions: int) -> Found:
             after = await _settled(made, before)
         finally:
             await voices.close()
-    left = {name: max(0, value - asdict(before)[name]) for name, value in asdict(after).items()}
-    return Found(sessions=sessions, left=Left(**left), kib=kib)
+    return Found(sessions=sessions, left=after.beyond(before), kib=kib)
 
 
 async def _settled(made: Churn, wanted: Left | None) -> Left:

@@ -15,6 +15,7 @@ from openai import APIStatusError
 from tests.unit.voice_backend.io.live_site import live_site
 from voice_backend.live import LiveConfig
 from voice_backend.models.scripted import Raise, Say
+from warp_tools import web
 
 WAIT_S = 20.0
 FRAME = base64.b64encode(bytes(960)).decode()
@@ -354,6 +355,24 @@ def test_work_that_no_service_would_do_is_refused_with_the_fix() -> None:
         ):
             await connection.session.start(session=asked)  # type: ignore[arg-type]
             await until(connection, "session.started", [])
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
+def test_who_only_listens_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "_READ_TIMEOUT_S", 0.6)
+
+    async def main() -> None:
+        async with live_site() as site:
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            async with websockets.connect(url, ping_interval=None) as socket:
+                await socket.send(json.dumps({"type": "session.start", "session": {"model": "m"}}))
+                sounds = 0
+                async with asyncio.timeout(WAIT_S):
+                    while sounds < 60:  # 1.2 s: twice as long as nothing may be read
+                        event = json.loads(await socket.recv())
+                        sounds += event["type"] == "session.output_audio.delta"
 
     asyncio.run(main())
 
