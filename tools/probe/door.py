@@ -52,6 +52,8 @@ def _explained(url: str, token: str, failure: ToolFailure) -> str:
     if isinstance(reason, ConnectionError):  # http.client.RemoteDisconnected is one
         help_ = "; does it speak https:// there?" if url.startswith("http://") else ""
         return f"{host} hangs up without an answer{help_}"
+    if isinstance(cause, TimeoutError):
+        return f"{host} takes the offer and does not answer"
     if isinstance(reason, TimeoutError):
         return f"{host} does not answer over TCP"
     return str(failure)

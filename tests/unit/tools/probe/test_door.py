@@ -15,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.captures.pcap import CAPTURES
+from warp_tools import signalling
 from warp_tools.failure import ToolFailure
 from warp_tools.probe import door
 from warp_tools.probe.door import open_door
@@ -146,3 +147,11 @@ def test_a_server_of_the_other_scheme_is_guessed() -> None:
         said = refused(f"http://{host}/whip")
         thread.join()
     assert said == f"{host} hangs up without an answer; does it speak https:// there?"
+
+
+def test_a_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The connection is there, and no answer comes."""
+    monkeypatch.setattr(signalling, "_TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        assert refused(f"http://{host}/whip") == f"{host} takes the offer and does not answer"
