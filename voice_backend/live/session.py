@@ -183,11 +183,18 @@ class LiveSession:
         """Take what a client sent at a door."""
         if self.phase is Phase.CLOSED:
             return
+        counted = False
         try:
             event = parse_client_event(text, self._config.event_bytes)
-            self._admit(door, event, now)
+            counted = not isinstance(event, InputAudioAppend)
+            if counted and not self._flood.admit(now):
+                raise _too_many(event.event_id)
+            self._admit(door, event)
             self._receive(event)
         except LiveFault as fault:
+            # what is no event, or no sound, counts as well: every answer to a flood is one too
+            if not counted and not self._flood.admit(now):
+                fault = _too_many(fault.client_event_id)
             self._refuse(fault, door, now)
 
     def receive_offer(self, asked: SessionConfig) -> None:
@@ -195,10 +202,8 @@ class LiveSession:
         check_config(asked, self._config, over_media=True)
         self._begin(asked)
 
-    def _admit(self, door: int, event: ClientEvent, now: float) -> None:
+    def _admit(self, door: int, event: ClientEvent) -> None:
         ident, kind = event.event_id, self._outbox.kind_of(door)
-        if not isinstance(event, InputAudioAppend) and not self._flood.admit(now):
-            raise LiveFault("rate_limited", "too many events: send fewer", client_event_id=ident)
         if not self._outbox.may_send(door, event.type):
             raise LiveFault(
                 "event_not_allowed",
@@ -454,6 +459,11 @@ class LiveSession:
         if new is None:
             raise InvalidState(f"a session that is {self.phase.name} cannot have {what.name}")
         self.phase = new
+
+
+def _too_many(client_event_id: str | None) -> LiveFault:
+    message = "too many events: send fewer"
+    return LiveFault("rate_limited", message, client_event_id=client_event_id)
 
 
 def _merged(current: ResponsesDelegation, given: ResponsesDelegation) -> ResponsesDelegation:

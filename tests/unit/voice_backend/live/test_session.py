@@ -488,6 +488,24 @@ class TestBadInput:
             client.send(type="session.input_audio.mute")
         assert client.kinds().count("error") == 1
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "{",
+            '{"type": "session.dance"}',
+            '{"type": "session.input_audio.append", "audio": "no"}',
+            '{"type": "session.close", "extra": 1}',
+        ],
+    )
+    def test_a_flood_of_what_is_none_is_not_answered_one_by_one(self, text: str) -> None:
+        client = Client(events_per_s=10.0, events_burst=20).started()
+        for _ in range(1000):
+            client.session.receive_text(client.door, text, client.now)
+        codes = [error[0] for error in client.errors()]
+        assert 19 <= len(codes) - codes.count("rate_limited") <= 20
+        assert codes.count("rate_limited") == 1
+        assert client.session.dropped >= 980
+
     def test_sound_is_no_flood(self) -> None:
         client = Client(events_per_s=1.0, events_burst=2).started()
         for _ in range(100):
