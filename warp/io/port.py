@@ -7,6 +7,10 @@ that makes sessions of first datagrams (`unknown`) is asked about all others.
     datagram ─▶ probe of gathering? ─▶ STUN: by ufrag, or by what we asked ─▶ else: by address
                                                              nobody's ─▶ unknown? ─▶ dropped
 
+A check can be recorded, and sent again with anybody's address. So an address that a second session
+authenticates is not taken from the first: both get what comes from there, and each throws away what
+it has no keys for, until one of them has ended.
+
 Called by the outlet that reads (`warp.io.udp`, or a relay) and by `warp.io.driver`.
 """
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from warp.io.driver import Driver
 
 MAX_ROUTES = 8
+MAX_SHARERS = 3
+"""Sessions of one address, beside the first: each costs a decryption of every datagram."""
 MEDIA = 1
 ALL = 2
 _ANSWER = 1  # first byte of a Binding success or error response (RFC 8489 section 5)
@@ -81,6 +87,7 @@ class Port:
         "_default",
         "_driver",
         "_routes",
+        "_shared",
         "by_ufrag",
         "probes",
         "sock",
@@ -91,6 +98,8 @@ class Port:
     def __init__(self, driver: Driver, open_outlet: Callable[[Receive], Outlet]) -> None:
         self._driver = driver
         self._routes: dict[RawAddress, tuple[Driven, Flow]] = {}
+        self._shared: dict[RawAddress, list[tuple[Driven, Flow]]] = {}
+        """Those who have authenticated an address that was another's; mostly empty."""
         self._default: Driven | None = None
         self.by_ufrag: Mapping[str, Driven] = {}
         self.probes = ProbeTable()
@@ -124,6 +133,7 @@ class Port:
         """Stop, and let go of the sessions; harmless when repeated."""
         self._default = None
         self._routes.clear()
+        self._shared.clear()
         self.sock.close()
 
     def receive(self, data: bytes, address: RawAddress) -> None:
@@ -136,6 +146,13 @@ class Port:
             if route is None:
                 self.unroutable += 1
                 return
+        elif self._shared and address in self._shared:
+            for sharer in self._shared[address]:
+                self._hand_on(data, sharer)
+        self._hand_on(data, route)
+
+    def _hand_on(self, data: bytes, route: tuple[Driven, Flow]) -> None:
+        """Let a session take in a datagram."""
         session, flow = route
         driver = self._driver
         peer = session.peer
@@ -189,9 +206,20 @@ class Port:
         return None if session is None else (session, flow)
 
     def add_route(self, session: Driven, flow: Flow) -> None:
-        """Lead an authenticated address straight to its session; the oldest of many goes."""
+        """Lead an authenticated address straight to its session; the oldest of many goes.
+
+        Where it is another session's already they share it.
+        """
         key = raw_address(flow.remote)
-        self._routes[key] = (session, flow)
+        known = self._routes.get(key)
+        if known is None or known[0] is session:
+            self._routes[key] = (session, flow)
+        else:
+            sharers = self._shared.setdefault(key, [])
+            if all(sharer is not session for sharer, _ in sharers):
+                if len(sharers) == MAX_SHARERS:
+                    return
+                sharers.append((session, flow))
         mark = (self, key)
         routes = session.routes
         if mark in routes:
@@ -202,7 +230,14 @@ class Port:
             port.remove_route(session, old)
 
     def remove_route(self, session: Driven, key: RawAddress) -> None:
-        """Forget an address, unless it belongs to another session by now."""
+        """Forget an address of a session; another that shares it has it alone."""
+        sharers = [one for one in self._shared.get(key, ()) if one[0] is not session]
         route = self._routes.get(key)
         if route is not None and route[0] is session:
             del self._routes[key]
+            if sharers:
+                self._routes[key] = sharers.pop(0)
+        if sharers:
+            self._shared[key] = sharers
+        else:
+            self._shared.pop(key, None)

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.io.support import FakeLoop, FakeSocket, StubSession
 from warp.contract import Flow
 from warp.io.driver import Driver
-from warp.io.port import ALL, MAX_ROUTES, MEDIA, Port
+from warp.io.port import ALL, MAX_ROUTES, MAX_SHARERS, MEDIA, Port
 from warp.stun import Attribute, MessageClass, build_message
 
 LOCAL = ("192.0.2.1", 4000)
@@ -96,6 +96,56 @@ def test_an_ipv6_address_leads_straight_to_its_session() -> None:
     bench.arrive(DTLS, (*PEER6, 0, 0))
     assert bench.one.peer.received == [(DTLS, Flow(("2001:db8::1", 4000), PEER6))]
     assert bench.port.unroutable == 0
+
+
+def test_an_address_of_two_sessions_is_heard_by_both_until_one_has_ended() -> None:
+    """A check can be recorded and sent again from there: it takes nothing from who speaks there."""
+    bench = Bench()
+    bench.serve()
+    for _ in range(2):
+        bench.port.add_route(bench.one, Flow(LOCAL, PEER))
+        bench.port.add_route(bench.two, Flow(LOCAL, PEER))
+    for data in (RTP, RTCP, DTLS):
+        bench.arrive(data)
+    for peer in (bench.one.peer, bench.two.peer):
+        assert [data for data, _ in peer.received] == [RTP, RTCP, DTLS]
+    # whoever is named is the only one who is asked
+    bench.arrive(request("one"))
+    assert (len(bench.one.peer.received), len(bench.two.peer.received)) == (4, 3)
+    bench.driver.forget(bench.two)
+    bench.arrive(RTP)
+    assert (len(bench.one.peer.received), len(bench.two.peer.received)) == (5, 3)
+    assert bench.port._shared == {}
+    bench.driver.forget(bench.one)
+    assert bench.port.routes == 0
+
+
+def test_an_address_is_shared_by_few() -> None:
+    bench = Bench()
+    bench.serve()
+    sessions = [StubSession() for _ in range(MAX_SHARERS + 3)]
+    for session in sessions:
+        bench.port.add_route(session, Flow(LOCAL, PEER))
+    bench.arrive(RTP)
+    heard = [len(session.peer.received) for session in sessions]
+    assert heard == [1] * (MAX_SHARERS + 1) + [0] * 2
+    for session in sessions:
+        bench.driver.forget(session)
+    assert bench.port.routes == 0
+    assert bench.port._shared == {}
+
+
+def test_a_session_that_fails_takes_nothing_from_who_shares_its_address() -> None:
+    bench = Bench()
+    bench.serve()
+    bench.port.add_route(bench.one, Flow(LOCAL, PEER))
+    bench.port.add_route(bench.two, Flow(LOCAL, PEER))
+    bench.two.peer.fault = ZeroDivisionError("ours")
+    bench.two.fail = lambda _: bench.driver.forget(bench.two)  # type: ignore[method-assign]
+    bench.arrive(DTLS)
+    bench.arrive(RTP)
+    assert [data for data, _ in bench.one.peer.received] == [DTLS, RTP]
+    assert bench.port._shared == {}
 
 
 def test_a_reused_address_goes_to_the_session_that_authenticated_it_last() -> None:

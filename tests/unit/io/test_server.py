@@ -325,6 +325,46 @@ def test_an_address_that_another_session_had_goes_to_the_new_one() -> None:
     play(story)
 
 
+def test_a_recorded_check_takes_no_address_from_who_speaks_there() -> None:
+    """Anybody can send it again with another client's address in front."""
+
+    async def story() -> None:
+        async with await listen(HOST) as made, Client(ClientConfig(host=HOST)) as client:
+            [port] = made._driver.ports.values()
+            recorded: list[tuple[bytes, Any]] = []
+            heard = port.receive
+
+            def record(data: bytes, address: Any) -> None:
+                recorded.append((data, address))
+                heard(data, address)
+
+            port.sock._receive = record
+
+            async def signal(offer: str) -> str:
+                return made.accept_offer(offer).answer
+
+            calls = [await client.connect(signal) for _ in range(2)]
+            for call in (*calls, *made.sessions):
+                await call.connected(5)
+            first, second = made.sessions
+            address = first.stats()["flow"].remote
+            theirs = second.stats()["flow"].remote
+            checks = [data for data, at in recorded if at == theirs and data[:2] == b"\0\1"]
+            assert checks
+            for check in checks:
+                heard(check, address)
+                heard(check[:-8] + b"\xff\xff\0\4" + bytes(4), address)
+            made._driver.flush_touched()
+            async with asyncio.timeout(10):
+                for call, served in zip(calls, (first, second), strict=True):
+                    call.audio_out.send(OPUS)
+                    assert (await anext(served.audio_in)).payload == OPUS
+                await calls[0].close()
+                await first.closed
+
+    play(story)
+
+
 def vanish(client: Client) -> None:
     for port in list(client._driver.ports.values()):
         client._driver.remove_port(port)
