@@ -94,11 +94,17 @@ class _RelayedOutlet:
         return self._inner.local
 
     def send(self, data: bytes, remote: Address) -> None:
+        self._send(self._inner.send, data, remote)
+
+    def send_behind(self, data: bytes, remote: Address) -> None:
+        self._send(self._inner.send_behind, data, remote)
+
+    def _send(self, send: Callable[[bytes, Address], None], data: bytes, remote: Address) -> None:
         way = self._enclosed.way_to(remote)
         if way is None:
-            self._inner.send(data, remote)
+            send(data, remote)
         elif (sealed := self._enclosed.enclose(data, remote, way)) is not None:
-            self._inner.send(sealed, way.relay)
+            send(sealed, way.relay)
 
     def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
         way = self._enclosed.way_to(remote)

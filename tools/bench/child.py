@@ -1,6 +1,6 @@
 """A measured process: `python -m warp_tools.bench.child STACK client|server`.
 
-STACK is `ours` or `aiortc`, with `-codec` for those that decode and encode.
+STACK is `ours` or `aiortc`, with `-codec` for those that decode and encode; `load` only calls.
 
 Obeys one order a line (see `warp_tools.lines`) and measures its own CPU time around it.
 """
@@ -172,6 +172,10 @@ async def main(stack: str, role: str) -> None:
         from warp_tools.bench.aiortc_party import AiortcParty
 
         party = AiortcParty()
+    elif stack == "load":
+        from warp_tools.bench.load import LoadParty
+
+        party = LoadParty()
     else:
         from warp_tools.bench.ours import OurParty
 

@@ -1,6 +1,6 @@
 """Our stack as a party of the bench, through `warp.io` as any application would use it.
 
-Media: the server passes every frame back to who sent it; one loop serves all sessions.
+Media: the server passes every frame back to who sent it, as a bridge does: by a reader.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from warp.io import (
     WarpOptions,
     listen,
 )
+from warp.rtp import AudioFrame
 from warp_tools.bench.party import FRAME_S, PAYLOAD, Party
 
 Signal = Callable[[str], Awaitable[str]]
-_POLL_S = 0.005
 _QUEUE_MS = 2_000
 _FEED_S = 1.0
 _TURNS = 100
@@ -125,9 +125,12 @@ class OurParty(Party):
         await self._sessions.pop(session).close()
 
     async def start_media(self) -> None:
-        """Speak (client) or pass back what is said (server), for all sessions in one loop."""
-        work = self._speak() if self._server is None else self._pass_back()
-        self._tasks["media"] = asyncio.create_task(work)
+        """Speak, for all sessions in one loop (client), or pass back what is said (server)."""
+        if self._server is None:
+            self._tasks["media"] = asyncio.create_task(self._speak())
+            return
+        for name, session in self._sessions.items():
+            self._pass_back(name, session)
 
     async def _speak(self) -> None:
         # in turns, as sessions that know nothing of each other would: all at once would hold up
@@ -145,19 +148,18 @@ class OurParty(Party):
             out.send(PAYLOAD)
         self.packets += len(session.audio_in.take()) * 2
 
-    async def _pass_back(self) -> None:
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        while True:
-            for name, session in self._sessions.items():
-                for frame in session.audio_in.take():
-                    if frame.payload is None:
-                        continue
+    def _pass_back(self, name: str, session: Session) -> None:
+        send, note = session.audio_out.send, self.arrivals.note
+
+        def read(frames: list[AudioFrame]) -> None:
+            now = time.monotonic()
+            for frame in frames:
+                if frame.payload is not None:
                     self.packets += 2
-                    self.arrivals.note(name, frame.timestamp, loop.time())
-                    session.audio_out.send(frame.payload)
-            due = max(due + _POLL_S, loop.time())
-            await asyncio.sleep(due - loop.time())
+                    note(name, frame.timestamp, now)
+                    send(frame.payload)
+
+        session.audio_in.set_reader(read)
 
     async def blast(self, session: str, size: int, seconds: float) -> None:
         """Keep the channel's buffer filled, with back-pressure, for so long."""

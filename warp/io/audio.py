@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from warp.errors import MessageTooLarge, UsageError
@@ -38,12 +38,17 @@ class AudioIn:
     `audio_in_order=False`, frames come as the network brings them, and only another source or a
     break in its numbers is marked by a gap (of 0 lost). Bounded: when nobody reads, the oldest
     go and `overflowed` counts them. Iteration ends when the session closes.
+
+    Three ways to read: iterate (one task a session), `take` (one loop for many sessions), or
+    `set_reader` (a function that is called with what comes: a bridge, the cheapest of them).
     """
 
-    __slots__ = ("_closed", "_frames", "_peer", "_waiter", "overflowed")
+    __slots__ = ("_closed", "_driver", "_frames", "_peer", "_reader", "_waiter", "overflowed")
 
-    def __init__(self, peer: PeerConnection) -> None:
+    def __init__(self, driver: Driver, peer: PeerConnection) -> None:
+        self._driver = driver
         self._peer = peer
+        self._reader: Callable[[list[AudioFrame]], object] | None = None
         self._frames: deque[AudioFrame] = deque()
         self._waiter: asyncio.Future[None] | None = None
         self._closed = False
@@ -58,6 +63,8 @@ class AudioIn:
                 raise StopAsyncIteration
             if self._waiter is not None and not self._waiter.done():
                 raise UsageError("audio_in has one reader: another task is waiting for a frame")
+            if self._reader is not None:
+                raise UsageError("audio_in has one reader: set_reader(None) before you iterate")
             self._waiter = asyncio.get_running_loop().create_future()
             lane = self._peer.lane
             if lane is not None:
@@ -75,6 +82,40 @@ class AudioIn:
         self._frames.clear()
         return frames
 
+    def set_reader(self, reader: Callable[[list[AudioFrame]], object] | None) -> None:
+        """Call `reader(frames)` as soon as frames come, what waits already at once; None: no more.
+
+        It runs in the event loop, in the midst of what else has arrived: it must not block. It may
+        send on any session and close any. One that raises is reported to the loop's exception
+        handler and not called again. Raises UsageError while a task iterates.
+        """
+        if reader is not None and self._waiter is not None and not self._waiter.done():
+            raise UsageError("audio_in has one reader: a task is waiting for a frame")
+        self._reader = reader
+        self._ready()
+        if reader is not None and (frames := self.take()):
+            self._read(frames)
+
+    def _ready(self) -> None:
+        """The short way of media is open now, or somebody else reads."""
+        lane = self._peer.lane
+        if lane is not None:
+            lane.reader = self._read if self._reader is not None else None
+
+    def _read(self, frames: list[AudioFrame]) -> None:
+        """Hand frames to who reads by a function."""
+        if self._reader is None:
+            self._queue(frames)
+            return
+        try:
+            self._reader(frames)
+        except Exception as error:
+            # its fault must not end the session, nor repeat itself fifty times a second
+            self._reader = None
+            self._ready()
+            text = "a reader of audio_in failed and is not called again"
+            self._driver.loop.call_exception_handler({"message": text, "exception": error})
+
     def _collect(self) -> bool:
         """Fetch what lies in order with the peer; whether there is anything."""
         lane = self._peer.lane
@@ -83,6 +124,12 @@ class AudioIn:
         return bool(self._frames)
 
     def _receive(self, frames: Sequence[AudioFrame]) -> None:
+        if self._reader is not None:
+            self._read(list(frames))
+        else:
+            self._queue(frames)
+
+    def _queue(self, frames: Sequence[AudioFrame]) -> None:
         queue = self._frames
         queue.extend(frames)
         while len(queue) > MAX_IN:
@@ -92,6 +139,7 @@ class AudioIn:
 
     def _close(self) -> None:
         self._closed = True
+        self._reader = None
         self._wake()
 
     def _wake(self) -> None:

@@ -151,11 +151,11 @@ class Driver:
             self._wake_session(session, deadline)
 
     def send_datagram(self, item: Datagram) -> None:
-        """Send one datagram of a session."""
+        """Send one datagram of a session, behind the batch that is being read if there is one."""
         data, flow = item
         port = self.ports.get(flow.local)
         if port is not None:
-            port.sock.send(data, flow.remote)
+            port.sock.send_behind(data, flow.remote)
 
     def _wake_session(self, session: Driven, deadline: float) -> None:
         session.deadline = deadline

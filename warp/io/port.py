@@ -73,6 +73,9 @@ class Outlet(Protocol):
     def send(self, data: bytes, remote: Address) -> None:
         """Send one datagram; never blocks."""
 
+    def send_behind(self, data: bytes, remote: Address) -> None:
+        """Send one datagram, behind the batch that is being read if there is one."""
+
     def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
         """Send several datagrams to one peer."""
 

@@ -181,6 +181,8 @@ class RelayTransport(asyncio.DatagramProtocol):
             self._start(self._rebind(channel, remote))
         self._write(channel, data)
 
+    send_behind = send
+
     def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
         """Send several datagrams to one peer, one by one."""
         for data in datagrams:

@@ -126,7 +126,7 @@ class Session:
         self._connected = False
         self._waiting: list[asyncio.Future[None]] = []
         self._closed: asyncio.Future[WarpError | None] = driver.loop.create_future()
-        self.audio_in = AudioIn(peer)
+        self.audio_in = AudioIn(driver, peer)
         self.audio_out = AudioOut(driver, peer)
 
     # -- the application's side ---------------------------------------------------------------
@@ -324,6 +324,7 @@ class Session:
             elif type(event) is datachannel.ChannelMessage:
                 self._wrap(event.channel)._receive(event.data)
             elif isinstance(event, MediaReady):
+                self.audio_in._ready()
                 self.audio_out._ready()
             elif isinstance(event, FlowAuthenticated):
                 self._owner.route(self, event)

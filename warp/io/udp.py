@@ -19,7 +19,7 @@ from warp.errors import UsageError
 from warp.io.readers import Watch
 
 MAX_DATAGRAM = 2048
-READ_BATCH = 256
+READ_BATCH = 64
 BACKLOG_DATAGRAMS = 2048
 BUFFER_BYTES = 4 * 1024 * 1024
 _SOL_UDP = 17
@@ -91,6 +91,7 @@ class UdpSocket:
     __slots__ = (
         "_backlog",
         "_gso",
+        "_held",
         "_limit",
         "_receive",
         "_receive_done",
@@ -114,6 +115,7 @@ class UdpSocket:
         self._receive = receive
         self._receive_done = receive_done
         self._backlog: deque[tuple[bytes, Address]] = deque()
+        self._held: list[tuple[bytes, Address]] | None = None
         self._gso = hasattr(socket, "SO_REUSEPORT") and sock.type == socket.SOCK_DGRAM
         name = sock.getsockname()
         self.local: Address = (name[0], name[1])
@@ -125,10 +127,15 @@ class UdpSocket:
         """The bound port."""
         return self.local[1]
 
+    def fileno(self) -> int:
+        """The descriptor, for socket options; -1 when closed."""
+        return self._sock.fileno()
+
     def _drain(self) -> None:
         recvfrom = self._sock.recvfrom
         receive = self._receive
         limit, count = self._limit, 0
+        held = self._held = []
         try:
             while count < limit:
                 data, address = recvfrom(MAX_DATAGRAM)
@@ -145,7 +152,12 @@ class UdpSocket:
             if error.errno not in passing and self._sock.fileno() >= 0:
                 raise
         finally:
-            self._receive_done()
+            try:
+                self._receive_done()
+            finally:
+                self._held = None
+                for data, address in held:
+                    self.send(data, address)
 
     def send(self, data: bytes, remote: Address) -> None:
         """Send one datagram; when the kernel's buffer is full it waits its turn, bounded."""
@@ -159,6 +171,16 @@ class UdpSocket:
             self._watch.add_writer(self._sock.fileno(), self._write_backlog)
         except OSError:
             self.dropped += 1
+
+    def send_behind(self, data: bytes, remote: Address) -> None:
+        """Send one datagram behind the batch that is being read, or at once if there is none.
+
+        Reading and writing by turns costs a tenth more: whoever receives is woken each time.
+        """
+        if self._held is None:
+            self.send(data, remote)
+        else:
+            self._held.append((data, remote))
 
     def send_run(self, datagrams: Sequence[bytes], remote: Address) -> None:
         """Send datagrams to one peer, runs of equal size by UDP segmentation offload."""

@@ -10,6 +10,8 @@ keys are in force. It owns nothing; state lives in the organs that the long way 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from warp.contract import Datagram, Flow
 from warp.errors import Discard
 from warp.peer.media import Media
@@ -31,6 +33,7 @@ class MediaLane:
         "_transport",
         "_unprotect",
         "awaited",
+        "reader",
     )
 
     def __init__(
@@ -50,6 +53,8 @@ class MediaLane:
         self._received, self._sent = counts
         self.awaited = False
         """Somebody waits for a frame: whoever sets it drains the connection's events."""
+        self.reader: Callable[[list[AudioFrame]], None] | None = None
+        """Who takes frames at once, within `receive`; it may send, and close the connection."""
 
     def receive(self, data: bytes, flow: Flow, now: float) -> bool:
         """Take in one SRTP datagram.
@@ -68,7 +73,10 @@ class MediaLane:
         rider.heard_at = now
         if flow is not rider.heard_flow:
             self._transport.hear(flow, now)
-        return self._receive(packet, now) or self.awaited
+        more = self._receive(packet, now) or self.awaited
+        if (reader := self.reader) is not None and (frames := self._media.frames()):
+            reader(frames)
+        return more
 
     def make(self, payload: bytes, timestamp: int, now: float, marker: bool) -> Datagram | None:
         """Return the datagram of one payload (`timestamp` in samples at 48 kHz), None if unheard.

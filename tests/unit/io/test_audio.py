@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -313,13 +314,18 @@ def test_sessions_are_spread_over_the_phases() -> None:
 # -- audio in ------------------------------------------------------------------------------------
 
 
+def audio_in(peer: Any = None, loop: Any = None) -> AudioIn:
+    driver: Any = SimpleNamespace(loop=loop)
+    return AudioIn(driver, peer or StubPeer())
+
+
 def frame(number: int) -> AudioFrame:
     return AudioFrame(OPUS, number * 960, number, False, 111, None, 0.0)
 
 
 def test_frames_come_in_order_and_the_iteration_ends() -> None:
     async def story() -> None:
-        audio = AudioIn(StubPeer())
+        audio = audio_in()
         audio._receive([frame(0), frame(1)])
         heard: list[int] = []
 
@@ -341,14 +347,14 @@ def test_frames_come_in_order_and_the_iteration_ends() -> None:
 
 
 def test_take_returns_what_is_there() -> None:
-    audio = AudioIn(StubPeer())
+    audio = audio_in()
     audio._receive([frame(0), frame(1)])
     assert [one.sequence for one in audio.take()] == [0, 1]
     assert audio.take() == []
 
 
 def test_of_too_many_frames_the_oldest_go() -> None:
-    audio = AudioIn(StubPeer())
+    audio = audio_in()
     audio._receive([frame(number) for number in range(MAX_IN + 3)])
     assert audio.overflowed == 3
     assert audio.take()[0].sequence == 3
@@ -356,7 +362,7 @@ def test_of_too_many_frames_the_oldest_go() -> None:
 
 def test_a_second_reader_is_told() -> None:
     async def story() -> None:
-        audio = AudioIn(StubPeer())
+        audio = audio_in()
         first = asyncio.ensure_future(anext(audio))
         await turns()
         with pytest.raises(UsageError, match="one reader"):
@@ -369,7 +375,7 @@ def test_a_second_reader_is_told() -> None:
 
 def test_a_reader_that_is_cancelled_leaves_the_frames_to_the_next() -> None:
     async def story() -> None:
-        audio = AudioIn(StubPeer())
+        audio = audio_in()
         first = asyncio.ensure_future(anext(audio))
         await turns()
         first.cancel()
@@ -378,3 +384,76 @@ def test_a_reader_that_is_cancelled_leaves_the_frames_to_the_next() -> None:
         assert (await anext(audio)).sequence == 7
 
     play(story)
+
+
+def heard(audio: AudioIn) -> list[int]:
+    """Let a function read; returns the numbers of what it will have been given."""
+    numbers: list[int] = []
+    audio.set_reader(lambda frames: numbers.extend(one.sequence for one in frames))
+    return numbers
+
+
+def test_a_function_that_reads_is_given_what_waits_and_then_what_comes() -> None:
+    audio = audio_in()
+    audio._receive([frame(0), frame(1)])
+    numbers = heard(audio)
+    assert numbers == [0, 1]
+    audio._receive([frame(2)])
+    assert numbers == [0, 1, 2]
+    assert audio.take() == []
+
+
+def test_a_function_reads_from_the_short_way_as_soon_as_there_is_one() -> None:
+    peer: Any = StubPeer()
+    audio = audio_in(peer)
+    numbers = heard(audio)
+    peer.lane = SimpleNamespace(reader=None, take=list)
+    audio._ready()
+    peer.lane.reader([frame(5)])
+    assert numbers == [5]
+    audio.set_reader(None)
+    assert peer.lane.reader is None
+    audio._receive([frame(6)])
+    assert numbers == [5]
+    assert [one.sequence for one in audio.take()] == [6]
+
+
+def test_a_reader_that_fails_is_reported_once_and_what_follows_waits() -> None:
+    loop = FakeLoop()
+    audio = audio_in(loop=loop)
+    calls: list[int] = []
+
+    def fail(frames: list[AudioFrame]) -> None:
+        calls.append(len(frames))
+        raise ValueError("a bug of the application")
+
+    audio.set_reader(fail)
+    audio._receive([frame(0)])
+    audio._receive([frame(1)])
+    assert calls == [1]
+    assert [type(one["exception"]) for one in loop.reported] == [ValueError]
+    assert [one.sequence for one in audio.take()] == [1]
+
+
+def test_one_reader_of_either_kind() -> None:
+    async def story() -> None:
+        audio = audio_in()
+        first = asyncio.ensure_future(anext(audio))
+        await turns()
+        with pytest.raises(UsageError, match="one reader"):
+            audio.set_reader(print)
+        audio._receive([frame(7)])
+        await first
+        audio.set_reader(print)
+        with pytest.raises(UsageError, match="set_reader"):
+            await anext(audio)
+
+    play(story)
+
+
+def test_a_reader_hears_nothing_after_the_end() -> None:
+    audio = audio_in()
+    numbers = heard(audio)
+    audio._close()
+    audio._receive([frame(0)])
+    assert numbers == []

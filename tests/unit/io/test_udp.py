@@ -309,3 +309,44 @@ def test_a_connected_socket_gets_its_peers_datagrams_and_no_others() -> None:
 def test_a_peer_that_cannot_be_is_refused() -> None:
     with bound(reuse_port=True) as shared, pytest.raises(UsageError, match="no way to a peer"):
         connect_udp(shared.getsockname(), ("255.255.255.255", 9))
+
+
+# -- behind the batch --------------------------------------------------------------------------
+
+
+def test_what_is_sent_while_a_batch_is_read_leaves_behind_it_in_order() -> None:
+    bench = Bench()
+    order: list[object] = []
+
+    def receive(data: bytes, address: Any) -> None:
+        order.append(data)
+        bench.sock.send_behind(b"re " + data, address)
+        order.append(len(bench.sent))
+
+    bench.sock._receive = receive
+    bench.raw.arrived = [(bytes([n]), PEER) for n in range(3)]
+    bench.readable()
+    assert order == [b"\0", 0, b"\1", 0, b"\2", 0]
+    assert bench.sent == [b"re \0", b"re \1", b"re \2"]
+
+
+def test_outside_a_batch_nothing_is_held() -> None:
+    bench = Bench()
+    bench.sock.send_behind(b"at once", PEER)
+    assert bench.sent == [b"at once"]
+
+
+def test_what_is_held_leaves_also_when_the_batch_breaks() -> None:
+    bench = Bench()
+
+    def receive(data: bytes, address: Any) -> None:
+        bench.sock.send_behind(b"held", address)
+        raise RuntimeError("a bug of ours")
+
+    bench.sock._receive = receive
+    bench.raw.arrived = [(b"x", PEER)]
+    with pytest.raises(RuntimeError):
+        bench.readable()
+    assert bench.sent == [b"held"]
+    bench.sock.send_behind(b"next", PEER)
+    assert bench.sent == [b"held", b"next"]

@@ -144,3 +144,17 @@ def test_the_newest_report_of_the_peer_is_at_hand() -> None:
     # each is told from the one before, though both say the same
     assert len(reports) > 2
     assert {one.fraction_lost for one in reports} == {0}
+
+
+def test_a_reader_is_given_each_frame_within_its_datagram() -> None:
+    call = live()
+    flow, lane = call.flow("server"), lane_of(call, "server")
+    given: list[int] = []
+    lane.reader = lambda frames: given.append(len(frames))
+    first, second, third = spoken(call, 3)
+    lane.receive(first, flow, call.now)
+    lane.receive(third, flow, call.now)
+    assert given == [1]  # the third waits for the second
+    lane.receive(second, flow, call.now)
+    assert given == [1, 2]
+    assert lane.take() == []
