@@ -211,6 +211,9 @@ class EchoServer:
         """An echo counts nothing of its own."""
         return ""
 
+    def drain(self) -> None:
+        """The server takes no new calls; there is nothing else to be had here."""
+
     async def close(self) -> None:
         """End every call and free the port."""
         self._stop()
@@ -313,7 +316,7 @@ async def serve(config: ServeConfig, say: Say) -> None:
     )
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
-    changing = _listen_for_changes(answering.server, config, say)
+    changing = _listen_for_changes(answering, config, say)
     url = config.url(listener.getsockname()[1])
     say(f"{config.backend} at {url} (calls on UDP {answering.udp_port}; Ctrl-C ends it)")
     answering.say = say
@@ -326,14 +329,16 @@ async def serve(config: ServeConfig, say: Say) -> None:
 
 
 def _listen_for_changes(
-    server: Server | InstantServer, config: ServeConfig, say: Say
+    answering: EchoServer | VoiceServer, config: ServeConfig, say: Say
 ) -> asyncio.Task[None] | None:
     """Take other keys at SIGHUP and in time, and no new calls after SIGUSR1."""
+    server = answering.server
     if not isinstance(server, InstantServer):
         return None
 
     def drain() -> None:
         server.drain()
+        answering.drain()
         say("no new calls are taken")
 
     async def replace(keyring: Keyring) -> None:

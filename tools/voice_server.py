@@ -105,6 +105,10 @@ class VoiceServer:
         session.closed.add_done_callback(end)
         return self.house.take_call(session, info)
 
+    def drain(self) -> None:
+        """Take no new calls and sessions; those that are there go on."""
+        self.house.drain()
+
     async def close(self) -> None:
         """End every call and free the port."""
         await self.house.close()

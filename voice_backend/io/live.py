@@ -88,6 +88,7 @@ class LiveHouse:
         self._runs: dict[str, LiveRun] = {}
         self._addresses: dict[LiveRun, str] = {}
         self._sidebands: Counter[str] = Counter()
+        self._drains = False
         self._calls = calls or SessionConfig(model=voices.info.name, transcript_views=True)
         self.config = replace(config or LiveConfig(), responses=make_helper is not None)
         self.signalling = signalling or SignallingConfig()
@@ -116,10 +117,7 @@ class LiveHouse:
         """Answer a WebRTC offer; raises LiveFault and Refusal."""
         if self._server is None:
             raise Refusal(404, "not_served", "there are no WebRTC sessions here: use a WebSocket")
-        why = self._voices.lack()
-        if why is not None:
-            after = (("Retry-After", str(self.signalling.retry_after_s)),)
-            raise Refusal(503, "session_capacity", why, headers=after)
+        self._require(self._voices.lack())
         try:
             media = self._server.accept_offer(sdp)
         except SdpError as error:
@@ -157,6 +155,17 @@ class LiveHouse:
         if run is None or run.session.phase is Phase.CLOSED:
             raise Refusal(404, "session_not_found", "there is no such session, or it is over")
         return run
+
+    def drain(self) -> None:
+        """Take no new sessions; those that are there go on."""
+        self._drains = True
+
+    def _require(self, why: str | None) -> None:
+        """Raise Refusal (503) when there is a reason why no session more can be had."""
+        why = "the server takes no new sessions" if self._drains else why
+        if why is not None:
+            after = (("Retry-After", str(self.signalling.retry_after_s)),)
+            raise Refusal(503, "session_capacity", why, headers=after)
 
     async def close(self) -> None:
         """End every session. Harmless when repeated."""
@@ -230,10 +239,8 @@ class LiveHouse:
             (self.config.unstarted, len(waiting), ""),
             (self.config.unstarted_each, waiting.count(address), " of this address"),
         ):
-            if count >= most:
-                why = f"{count} connections{where} have not started a session: start those first"
-                after = (("Retry-After", str(self.signalling.retry_after_s)),)
-                raise Refusal(503, "session_capacity", why, headers=after)
+            why = f"{count} connections{where} have not started a session: start those first"
+            self._require(why if count >= most else None)
         run = self.begin()
         self._addresses[run] = address
         return run

@@ -276,6 +276,36 @@ def test_one_address_does_not_take_the_places_of_all_who_are_about_to_start() ->
 
 
 @pytest.mark.slow
+def test_who_drains_takes_no_new_sessions_and_ends_none() -> None:
+    async def main() -> None:
+        async with (
+            live_site(webrtc=True) as site,
+            site.client() as client,
+            client.live.connect() as connection,
+        ):
+            await connection.session.start(session={"model": "m"})
+            started = await until(connection, "session.started", [])
+            site.house.drain()
+            url = site.url.replace("http", "ws", 1) + "/v1/live/sessions"
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await websockets.connect(url)
+            assert refused.value.response.status_code == 503
+            assert refused.value.response.headers["Retry-After"]
+            with pytest.raises(APIStatusError) as error:
+                await client.live.create(
+                    session={"model": "m"}, transport={"type": "webrtc", "sdp": "v=0"}
+                )
+            assert (error.value.status_code, error.value.code) == (503, "session_capacity")
+            # who looks on, and what is under way, is served to its end
+            async with websockets.connect(f"{url}/{started.session.id}/attach") as sideband:
+                assert json.loads(await sideband.recv())["type"] == "session.started"
+            await connection.session.close()
+            assert (await until(connection, "session.closed", [])).reason == "close_requested"
+
+    asyncio.run(main())
+
+
+@pytest.mark.slow
 def test_a_session_has_so_many_sidebands_and_no_more() -> None:
     async def main() -> None:
         config = LiveConfig(sidebands=2)
