@@ -39,7 +39,8 @@ def decrypt(
     master secret of 1.2) SRTP. Each connection is named, and why a part of it stayed shut.
 
     Exit status: 0 everything protected was opened, 3 a part of it stayed shut (or datagrams were
-    cut by the capture), 1 nothing could be opened, 2 not a capture or a wrong command line.
+    cut by the capture), 1 nothing could be opened, read or written, 2 not a capture or a wrong
+    command line.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig

@@ -1,8 +1,9 @@
 """The commands `warp pcap show`, `explain`, `live`, `redact` and `decrypt`: see the wire.
 
-Exit statuses: 0 done; 1 nothing found (no session in it, no permission); 2 the input is no
-capture, or the command line is wrong; 3 of `decrypt`: a part stayed shut. Each command's help,
-which is in Markdown, says its own.
+Exit statuses: 0 done; 1 nothing found (no session in it), or what is needed beside the capture
+is not to be had (a key log, a place to write to, permission); 2 the input is no capture, or the
+command line is wrong; 3 of `decrypt`: a part stayed shut. Each command's help, which is in
+Markdown, says its own.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ NOTHING, BAD_INPUT = 1, 2
 app = typer.Typer(
     help="See the wire: captures of WebRTC, their sessions, where a start's time went.\n\n"
     "They read pcap and pcapng, gzipped too, of any implementation.\n\n"
-    "Exit status: 0 done, 1 nothing found, 2 not a capture or a wrong command line; decrypt says "
-    "3 when a part stayed shut.",
+    "Exit status: 0 done, 1 nothing found (or no key log, no place to write to, no permission), "
+    "2 not a capture or a wrong command line; decrypt says 3 when a part stayed shut.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -62,7 +63,8 @@ def show(
     about it: what it answers or acknowledges, what was sent again, lost or cut. Media that goes on
     is one line with a number of packets.
 
-    Exit status: 0 done, 1 no such session, 2 not a capture or a wrong command line.
+    Exit status: 0 done, 1 no such session or no such key log, 2 not a capture or a wrong command
+    line.
     """
     from warp_tools.capture.view import ladder_lines
 
@@ -92,7 +94,8 @@ def explain(
     `notes`; a session holds `dtls_version`, `group`, `pq`, `sped`, `snap`, `dcep`, `roles`, `lite`,
     `stages`, `findings` and more, null where it is in `unknown`.
 
-    Exit status: 0 done, 1 no such session, 2 not a capture or a wrong command line.
+    Exit status: 0 done, 1 no such session, no such key log or no place for the picture, 2 not a
+    capture or a wrong command line.
     """
     from warp_tools.capture.explain import explanation
     from warp_tools.capture.view import explain_lines
@@ -189,9 +192,10 @@ def redact(
     Kinds, sizes, numbers and times stay, so show and explain say the same of it. Of hellos stays
     what is negotiated: versions, groups and public random values. Ports and SSRCs stay.
 
-    Exit status: 0 done, 1 no session in it and nothing written, 2 not a capture or a wrong command
-    line.
+    Exit status: 0 done, 1 no session in it (nothing is written) or OUT cannot be written, 2 not a
+    capture or a wrong command line.
     """
+    from warp_tools.capture.finding import several
     from warp_tools.capture.reader import CaptureError
     from warp_tools.capture.redact import redact as run
 
@@ -204,16 +208,24 @@ def redact(
         typer.echo(f"warp: no session in {file}: nothing was written", err=True)
         raise typer.Exit(NOTHING)
     typer.echo(
-        f"{out}: {outcome.kept} datagrams of {outcome.sessions} sessions; "
-        f"{outcome.packets} packets were read"
+        f"{out}: {several(outcome.kept, 'datagram')} of {several(outcome.sessions, 'session')}; "
+        f"{several(outcome.packets, 'packet')} read"
     )
+
+
+def _positive(value: float | None) -> float | None:
+    if value is not None and not 0 < value < float("inf"):
+        raise typer.BadParameter("it is a time above 0")
+    return value
 
 
 @app.command()
 def live(
     iface: Annotated[str, typer.Option(help="Interface to listen on; any: all of them.")] = "any",
-    seconds: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
-    packets: Annotated[int | None, typer.Option(help="Stop after so many packets.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after this time.", callback=_positive)
+    ] = None,
+    packets: Annotated[int | None, typer.Option(min=1, help="Stop after so many packets.")] = None,
     write: Annotated[Path | None, typer.Option(help="Also write the packets: pcapng.")] = None,
     explained: Annotated[
         bool, typer.Option("--explain/--no-explain", help="Explain the sessions at the end.")
@@ -223,7 +235,8 @@ def live(
 
     At the end it explains what it has seen, as explain does.
 
-    Exit status: 0 done, 1 no session seen, or no right to capture, 2 a wrong command line.
+    Exit status: 0 done, 1 no session seen, no such interface or no right to capture, 2 a wrong
+    command line.
     """
     import contextlib
 

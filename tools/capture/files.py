@@ -30,6 +30,7 @@ _PCAP: Final = {
     b"\x4d\x3c\xb2\xa1": ("<", 1),
     b"\xa1\xb2\x3c\x4d": (">", 1),
 }
+_VERSION: Final = (2, 4)
 _PCAPNG: Final = b"\x0a\x0d\x0d\x0a"
 _OTHERS: Final = {
     b"\x1f\x8b": "gzip",
@@ -145,6 +146,11 @@ class Frames:
             if len(head) < 16:
                 self.damage = f"the file ends inside packet {self.number + 1}"
                 return
+            if head[:4] in _PCAP:
+                again = self._another(head)
+                if again is not None:  # behind it, the first packet of another file
+                    link, unit, layout = again
+                    continue
             seconds, fraction, kept, length = layout.unpack(head)
             if kept > MAX_PACKET:
                 self.damage = f"packet {self.number + 1} claims {kept} bytes: the file is damaged"
@@ -158,6 +164,20 @@ class Frames:
                     self.number -= 1
                     return
             yield Frame(self.number, time_ns, link, 0, data, max(length, kept))
+
+    def _another(self, head: bytes) -> tuple[int, int, struct.Struct] | None:
+        """Read a file header in the middle: two files were put into one with cat.
+
+        Return link type, unit and layout of what follows; None: it is a packet, of 2055 perhaps.
+        """
+        order, unit = _PCAP[head[:4]]
+        if struct.unpack(order + "HH", head[4:8]) != _VERSION:
+            return None
+        rest = self._read(8)
+        if len(rest) < 8:
+            self.damage = "the file ends inside the header of another one"
+        link = struct.unpack(order + "I", rest[4:].rjust(4, b"\0"))[0] & 0x03FFFFFF
+        return link, unit, struct.Struct(order + "IIII")
 
     # -- pcapng -----------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def _retries(facts: Facts) -> Iterator[Finding]:
         if again is not None and again.message_seq:
             first = facts.stage("client_hello")
             second = facts.stage("client_hello_again")
-            if first is not None and second is not None:
+            if first is not None and second is not None and second.own_ms >= first.own_ms:
                 ms = second.own_ms - first.own_ms
         if "cookie" in wants:
             yield Finding(

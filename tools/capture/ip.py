@@ -70,6 +70,11 @@ class Fragments:
         self.lost = 0
         """Packets that were given up because a fragment never came."""
 
+    @property
+    def unfinished(self) -> int:
+        """Packets of which fragments are missing, or lie over each other, as far as it goes."""
+        return self.lost + len(self._waiting)
+
     def receive(
         self, packet: Packet, offset: int, more: bool, identity: int, now_ns: int
     ) -> Packet | None:

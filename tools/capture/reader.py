@@ -173,8 +173,8 @@ class Reader:
             found.append(f"{self.counts['cut']} datagrams were cut by the capture's snap length")
         if self.backwards:
             found.append(f"{self.backwards} packets are older than the packet before them")
-        if self._fragments.lost:
-            found.append(f"{self._fragments.lost} packets lack some of their IP fragments")
+        if self._fragments.unfinished:
+            found.append(f"{self._fragments.unfinished} packets lack some of their IP fragments")
         if self._streams.gaps:
             found.append(f"{self._streams.gaps} gaps in TCP streams")
         return found

@@ -43,7 +43,7 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
     `key` makes two runs agree; without it a new one is drawn. Raises `CaptureError` or
     `ToolFailure`.
     """
-    if str(source) == "-":
+    if str(source) == "-" or (source.exists() and not (source.is_file() or source.is_dir())):
         raise CaptureError("redact reads its input twice: give it a file, not standard input")
     if target.exists() and source.exists() and target.samefile(source):
         raise ToolFailure(f"{target} is the input: name another file")

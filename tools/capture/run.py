@@ -54,7 +54,8 @@ def read(
         _fill(finder, in_order(reader), opened)
     notes = reader.notes()
     places = Places()
-    for _ in range(MAX_READINGS if str(path) != "-" else 0):
+    is_pipe = str(path) == "-" or not Path(path).is_file()
+    for _ in range(0 if is_pipe else MAX_READINGS):
         if not places.learn(finder.sessions):
             break
         finder = Finder(limit=limit, fold=fold)

@@ -19,6 +19,7 @@ from warp_tools.capture.ip import Address, Segment
 MAX_STREAMS: Final = 4096
 MAX_BUFFER: Final = 1 << 17
 MAX_AHEAD: Final = 32
+MAX_CHANCES: Final = 64
 _COOKIE: Final = MAGIC_COOKIE.to_bytes(4, "big")
 _FIN, _SYN, _RST = 1, 2, 4
 _HALF: Final = 1 << 31
@@ -33,13 +34,15 @@ class Payload(NamedTuple):
 
 
 class _Stream:
-    __slots__ = ("ahead", "buffer", "framing", "next")
+    __slots__ = ("ahead", "buffer", "chances", "framing", "next")
 
     def __init__(self) -> None:
         self.next: int | None = None
         self.buffer = b""
         self.ahead: dict[int, Segment] = {}
         self.framing = 0
+        self.chances = MAX_CHANCES
+        """Segments that may yet be found to begin with a datagram: its beginning was missed."""
 
 
 class Streams:
@@ -66,6 +69,7 @@ class Streams:
                 self._streams.popitem(last=False)
             if segment.flags & _SYN:
                 stream.next = segment.sequence + 1 & 0xFFFFFFFF
+                stream.chances = 0
         if stream.framing == _FOREIGN or not segment.length:
             return []
         self._take(stream, segment)
@@ -74,15 +78,10 @@ class Streams:
     def _take(self, stream: _Stream, segment: Segment) -> None:
         if stream.next is None:
             stream.next = segment.sequence
-        behind = stream.next - segment.sequence & 0xFFFFFFFF
-        if 0 < behind < _HALF:
-            if behind >= segment.length:
-                return  # a retransmission
-            segment = segment._replace(
-                sequence=stream.next,
-                payload=segment.payload[behind:],
-                length=segment.length - behind,
-            )
+        new = _from(segment, stream.next)
+        if new is None:
+            return  # a retransmission
+        segment = new
         if segment.sequence != stream.next:
             stream.ahead[segment.sequence] = segment
             if len(stream.ahead) <= MAX_AHEAD:
@@ -90,7 +89,7 @@ class Streams:
             self._give_up(stream)
         else:
             self._append(stream, segment)
-        while (found := stream.ahead.pop(stream.next, None)) is not None:
+        while (found := _next_of(stream)) is not None:
             self._append(stream, found)
 
     def _append(self, stream: _Stream, segment: Segment) -> None:
@@ -110,11 +109,16 @@ class Streams:
         here = stream.next or 0
         stream.next = min(stream.ahead, key=lambda sequence: sequence - here & 0xFFFFFFFF)
         stream.buffer, stream.framing = b"", 0
+        stream.chances = MAX_CHANCES
 
     def _datagrams(self, stream: _Stream) -> list[Payload]:
         if not stream.framing:
             stream.framing = _guess(stream.buffer)
-        if stream.framing == _FOREIGN:
+        if stream.framing == _FOREIGN and stream.chances:
+            # a segment that begins inside a datagram, perhaps: the next one may not
+            stream.chances -= 1
+            stream.buffer, stream.framing = b"", 0
+        elif stream.framing == _FOREIGN:
             self.foreign += 1
             stream.buffer = b""
             stream.ahead.clear()
@@ -129,6 +133,29 @@ class Streams:
             at = end if stream.framing == _FRAMED else end + 3 & ~3
         stream.buffer = data[at:]
         return out
+
+
+def _from(segment: Segment, sequence: int) -> Segment | None:
+    """Return what a segment has from a sequence number on, None when it has nothing there."""
+    behind = sequence - segment.sequence & 0xFFFFFFFF
+    if not 0 < behind < _HALF:
+        return segment
+    if behind >= segment.length:
+        return None
+    rest, length = segment.payload[behind:], segment.length - behind
+    return segment._replace(sequence=sequence, payload=rest, length=length)
+
+
+def _next_of(stream: _Stream) -> Segment | None:
+    """Take out what goes on where the stream is; forget what lies behind that."""
+    here = stream.next or 0
+    for sequence in list(stream.ahead):
+        if (sequence - here & 0xFFFFFFFF) and (sequence - here & 0xFFFFFFFF) < _HALF:
+            continue
+        found = _from(stream.ahead.pop(sequence), here)
+        if found is not None:
+            return found
+    return None
 
 
 def _bounds(data: bytes, at: int, framing: int) -> tuple[int, int]:

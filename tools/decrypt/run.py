@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from warp_tools.capture.finding import several
 from warp_tools.capture.reader import Reader, open_capture
 from warp_tools.decrypt.audio import AudioFiles
 from warp_tools.decrypt.keylog import KeyLog, read_keylog
@@ -204,8 +205,9 @@ def _check_outputs(config: DecryptConfig) -> None:
 def _notes(reader: Reader, sessions: Sessions, keylog: KeyLog) -> list[str]:
     notes = list(reader.notes())
     if keylog.broken:
+        are = "is" if keylog.broken == 1 else "are"
         notes.append(
-            f"{keylog.broken} lines of the key log are broken, the first is line "
+            f"{several(keylog.broken, 'line')} of the key log {are} broken, the first at line "
             f"{keylog.first_broken}"
         )
     if sessions.overflow:

@@ -48,6 +48,29 @@ def test_a_snap_length_keeps_the_length_of_the_wire() -> None:
     assert [(len(frame.data), frame.length) for frame in found] == [(5, 5), (8, 10), (8, 61)]
 
 
+@pytest.mark.parametrize("first", ["<", ">"])
+@pytest.mark.parametrize("second", ["<", ">"])
+def test_two_files_in_one(first: str, second: str) -> None:
+    """Made with cat: another byte order, clock and link type begin in the middle."""
+    one = pcap(PACKETS, link=101, order=first, ns=True)
+    both = one + pcap(PACKETS, link=1, order=second) + one
+    found, frames = read(both)
+    assert [frame.number for frame in found] == list(range(1, 10)) and frames.damage is None
+    assert [frame.link for frame in found] == [101] * 3 + [1] * 3 + [101] * 3
+    assert [frame.data for frame in found] == [packet.data for packet in PACKETS] * 3
+    assert found[0].time_ns == found[6].time_ns and found[5].time_ns % 1000 == 0
+    for end in range(len(one), len(one) + 24):
+        cut, frames = read(both[:end])
+        assert len(cut) == 3 and (end == len(one) or frames.damage)
+
+
+def test_a_packet_of_2055_is_no_file_header() -> None:
+    """Its seconds are those of the magic, its microseconds are not a version."""
+    record = struct.pack("<IIII", 0xA1B2C3D4, 77, 4, 4) + b"last"
+    found, frames = read(pcap(PACKETS) + record)
+    assert found[-1].data == b"last" and frames.damage is None
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_pcapng(order: str) -> None:
     found, frames = read(pcapng(PACKETS, order=order))

@@ -336,6 +336,16 @@ def test_a_hello_of_which_only_a_part_comes() -> None:
     assert "though checks were answered" in told.text and told.weight is Weight.FAULT
 
 
+def test_a_clock_that_contradicts_the_messages_gives_no_costs() -> None:
+    """Shuffled time stamps: the second ClientHello is before the first one."""
+    packets = read_pcap("dtls/bssl_hrr.pcap")
+    first, again = packets[0].time, packets[2].time
+    packets[0], packets[2] = packets[0]._replace(time=again), packets[2]._replace(time=first)
+    mixed = sorted(packets, key=lambda packet: packet.time)
+    retry = of_packets(mixed)["hello-retry"]
+    assert retry.trips == 1.0 and retry.ms is None
+
+
 def test_a_second_hello_without_an_answer() -> None:
     packets = read_pcap("dtls/bssl_hrr.pcap")
     again = [n for n, p in enumerate(packets) if p.payload[13] == 1 and p.payload[17:19] == b"\0\1"]

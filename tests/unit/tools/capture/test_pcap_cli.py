@@ -130,6 +130,15 @@ def test_exit_statuses(command: str, tmp_path: Path) -> None:
     assert run("pcap", command).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("--seconds", "nan"), ("--seconds", "0"), ("--seconds", "inf"), ("--packets", "0")],
+)
+def test_live_without_an_end_is_asked_for_by_saying_nothing(arguments: tuple[str, str]) -> None:
+    done = run("pcap", "live", *arguments)
+    assert done.exit_code == 2 and "Invalid value" in done.stderr
+
+
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
 def test_pictures(suffix: str, two: Path, tmp_path: Path) -> None:
     single, several = tmp_path / f"one{suffix}", tmp_path / f"more{suffix}"
@@ -150,7 +159,7 @@ def test_pictures_of_the_wrong_kind(tmp_path: Path) -> None:
 def test_redact(tmp_path: Path) -> None:
     out = tmp_path / "out.pcapng"
     done = run("pcap", "redact", WARP, str(out))
-    assert done.exit_code == 0 and "101 datagrams of 1 sessions" in done.stdout
+    assert done.exit_code == 0 and "101 datagrams of 1 session;" in done.stdout
     assert run("pcap", "explain", str(out)).exit_code == 0
     assert run("pcap", "redact", str(tmp_path / "no"), str(out)).exit_code == 2
     empty = tmp_path / "nothing.pcap"

@@ -160,6 +160,17 @@ def test_fragments_that_the_snap_length_cut_say_so() -> None:
     assert found.payload == (bytes(range(256)) * 8)[: len(found.payload)]
 
 
+def test_fragments_that_overlap_are_not_made_a_packet_of() -> None:
+    """RFC 5722: which of them would count differs from machine to machine."""
+    first = v4_fragments(bytes(range(256)) * 8, 1200)
+    longer = v4_fragments(bytes(range(256)) * 8, 1208)
+    found, reader = datagrams(pcap(Packet(n, p) for n, p in enumerate([longer[0], first[1]])))
+    assert found == []
+    assert reader.notes() == ["1 packets lack some of their IP fragments"]
+    again, _ = datagrams(pcap(Packet(n, p) for n, p in enumerate([first[0], *first])))
+    assert [len(d.payload) for d in again] == [2048]
+
+
 # -- TCP ------------------------------------------------------------------------------------------
 
 CHECK = build_message(BINDING, MessageClass.REQUEST, bytes(12), [], integrity_key=None)
@@ -198,6 +209,25 @@ def test_segments_out_of_order_twice_and_overlapping() -> None:
 def test_a_stream_that_began_earlier_is_joined_at_a_frame() -> None:
     found, _ = datagrams(tcp_capture((5_000, framed(CHECK, PAYLOAD), 24)))
     assert [d.payload for d in found] == [CHECK, PAYLOAD]
+
+
+def test_a_stream_that_began_inside_a_frame_is_joined_at_the_next_one() -> None:
+    """The first segments begin in the middle of something, one of them with media alone."""
+    media = framed(b"\x80" * 60)
+    segments = [(5_000, media[30:], 24), (5_032, media, 24), (5_094, framed(CHECK, PAYLOAD), 24)]
+    found, _ = datagrams(tcp_capture(*segments))
+    assert [d.payload for d in found] == [CHECK, PAYLOAD]
+
+
+def test_retransmissions_in_other_pieces_do_not_pile_up() -> None:
+    """What came too early is sent again in larger pieces, for as long as the connection lasts."""
+    stream = framed(*[CHECK] * 200)
+    segments = [(1, stream[:20], 24)]
+    for at in range(20, len(stream), 40):
+        segments.append((1 + at + 10, stream[at + 10 : at + 30], 24))  # ahead of a loss
+        segments.append((1 + at, stream[at : at + 40], 24))  # and all of it once more
+    found, reader = datagrams(tcp_capture((0, b"", 2), *segments))
+    assert len(found) == 200 and reader.notes() == []
 
 
 def test_stun_that_frames_itself() -> None:

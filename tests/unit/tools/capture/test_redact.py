@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import random
 import struct
 from io import BytesIO
@@ -243,6 +244,10 @@ def test_what_cannot_be_redacted(tmp_path: Path) -> None:
     assert redact(source, out).sessions == 0 and not out.exists()
     with pytest.raises(CaptureError, match="twice"):
         redact(Path("-"), out)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(CaptureError, match="twice"):
+        redact(pipe, out)
     call = CAPTURES / "stun/chromium156_warp.pcap"
     source.write_bytes(call.read_bytes())
     with pytest.raises(ToolFailure, match="is the input"):

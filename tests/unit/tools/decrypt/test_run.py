@@ -267,7 +267,7 @@ def test_broken_lines_are_noted(tmp_path: Path) -> None:
     log = tmp_path / "keys"
     log.write_text(keys("libwebrtc152_warp").read_text() + "EXPORTER_SECRET 3a5b\n")
     report = run(recorded("libwebrtc152_warp"), log)
-    assert report.notes == ["1 lines of the key log are broken, the first is line 6"]
+    assert report.notes == ["1 line of the key log is broken, the first at line 6"]
 
 
 @pytest.mark.parametrize("which", ["plain", "audio", "messages"])
