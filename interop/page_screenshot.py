@@ -13,20 +13,26 @@ import asyncio
 import re
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import numpy as np
+try:
+    import numpy as np
 
-import warp_tools.data
-from interop.browser import BrowserError
-from interop.chromium import Chromium, ChromiumConfig, launch
-from interop.instant.modes import spoil
-from interop.voice_page import Look, VoicePage
-from interop.voice_site import voice_site
-from warp_tools.audio import packaged_sound, write_wav
-from warp_tools.opus import SAMPLE_RATE
+    import warp_tools.data
+    from interop.browser import BrowserError
+    from interop.chromium import Chromium, ChromiumConfig, launch
+    from interop.instant.modes import spoil
+    from interop.voice_page import Look, VoicePage
+    from interop.voice_site import voice_site
+    from warp_tools.audio import packaged_sound, write_wav
+    from warp_tools.failure import ToolFailure
+    from warp_tools.opus import SAMPLE_RATE
+except ModuleNotFoundError as missing:
+    if __name__ != "__main__":
+        raise
+    sys.exit(f"page_screenshot: {missing.name} is not installed: pip install -e '.[dev]'")
 
 SPEECH = Path(warp_tools.data.__path__[0]) / "speech.wav"
 LOOKS = {
@@ -41,6 +47,7 @@ _LISTEN_S = 3.5
 """How long a call goes on before its picture, so that both meters have something to show."""
 _END_S = 5.0
 _ANSWER_S = 4.5
+_LONGEST_RTT_MS = 2_000.0
 _IN_MID_CONVERSATION = """document.querySelectorAll('#transcript-final li').length >= 2 &&
   document.querySelectorAll('#transcript-draft li').length >= 1"""
 
@@ -154,16 +161,42 @@ async def run(arguments: argparse.Namespace) -> None:
         print(path)
 
 
-def main() -> None:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+def read_arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; ends with a usage error where options do not go together."""
+    parser = argparse.ArgumentParser(
+        prog="python -m interop.page_screenshot", description=(__doc__ or "").partition("\n")[0]
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the pictures")
     parser.add_argument("--rtt", type=float, default=0.0, help="round-trip time in ms; 0: none")
     parser.add_argument("--way", choices=WAYS, default="attached", help="which way calls go")
     parser.add_argument("--warp", action="store_true", help="switch SPED and SNAP on")
-    parser.add_argument("--talk", action="store_true", help="talk with the embedded voice instead")
+    parser.add_argument(
+        "--talk", action="store_true", help="talk with the embedded voice instead, without distance"
+    )
     parser.add_argument("--figures", action="store_true", help="open the table of exact figures")
-    asyncio.run(run(parser.parse_args()))
+    arguments = parser.parse_args(given)
+    if not 0 <= arguments.rtt <= _LONGEST_RTT_MS:
+        parser.error(f"--rtt is 0 to {_LONGEST_RTT_MS:g} ms, not {arguments.rtt:g}")
+    if arguments.talk:
+        # warp serve answers there, straight and as the browser comes
+        others = {
+            "--rtt": arguments.rtt,
+            "--way": arguments.way != parser.get_default("way"),
+            "--warp": arguments.warp,
+            "--figures": arguments.figures,
+        }
+        for option, is_given in others.items():
+            if is_given:
+                parser.error(f"--talk takes no {option}")
+    return arguments
+
+
+def main() -> None:
+    """Do what the command line says; what a person can mend is one line."""
+    try:
+        asyncio.run(run(read_arguments()))
+    except (BrowserError, ToolFailure, OSError) as error:
+        sys.exit(f"page_screenshot: {' '.join(str(error).split())}")
 
 
 if __name__ == "__main__":

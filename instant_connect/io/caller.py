@@ -313,16 +313,15 @@ def _restored(path: Path | None) -> tuple[Wallet, Certificate | None]:
         return Wallet(), None
     try:
         text = path.read_text("ascii")
+        return parse_wallet(text, asyncio.get_running_loop().time(), time.time())
     except FileNotFoundError:
         return Wallet(), None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text"
-        raise InvalidConfig(f"cannot read {path}: {reason}") from None
-    try:
-        return parse_wallet(text, asyncio.get_running_loop().time(), time.time())
-    except InvalidConfig as error:
+    except OSError as error:
+        raise InvalidConfig(f"cannot read {path}: {error.strerror}") from None
+    except (UnicodeDecodeError, InvalidConfig) as error:
+        reason = error if isinstance(error, InvalidConfig) else "it is not text"
         raise InvalidConfig(
-            f"{path} cannot be used: {error}; remove it, and tickets are fetched again"
+            f"{path} cannot be used: {reason}; remove it, and tickets are fetched again"
         ) from None
 
 

@@ -228,7 +228,8 @@ def test_a_state_that_cannot_be_read_is_an_error_without_its_secrets(tmp_path: P
             with pytest.raises(InvalidConfig) as caught:
                 InstantCaller(CallerConfig(url="http://127.0.0.1:1", state=state))
             assert "SECRET" not in str(caught.value)
-            assert str(state) in str(caught.value)
+            assert f"{state} cannot be used" in str(caught.value)
+            assert "remove it" in str(caught.value)
         with pytest.raises(InvalidConfig, match="cannot read"):
             InstantCaller(CallerConfig(url="http://127.0.0.1:1", state=tmp_path))
 
