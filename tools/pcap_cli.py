@@ -282,6 +282,7 @@ def trace(
     """
     import contextlib
 
+    from warp_tools.capture.finding import several
     from warp_tools.capture.reader import CaptureError
     from warp_tools.capture.traces import Trace, trace_lines
 
@@ -297,4 +298,4 @@ def trace(
             raise typer.Exit(BAD_INPUT) from error
         _print(trace_lines(found, set(layer) if layer else None, limit))
         if found.broken:
-            typer.echo(f"note: {found.broken} records could not be read", err=True)
+            typer.echo(f"note: {several(found.broken, 'record')} could not be read", err=True)

@@ -49,7 +49,7 @@ class Trace:
         found = _parse(header)
         if not isinstance(found, dict) or "qlog_version" not in found:
             raise CaptureError("not a trace: it does not begin with a qlog header (RFC 7464)")
-        self.title = str(found.get("title", ""))
+        self.title = _word(found.get("title", ""))
 
     def __iter__(self) -> Iterator[TraceEvent]:
         """Yield the events in their order."""
@@ -87,8 +87,8 @@ def _event(found: Any) -> TraceEvent | None:
     time_ms, name, data = found.get("time"), found.get("name"), found.get("data")
     if isinstance(time_ms, bool) or not isinstance(time_ms, int | float):
         return None
-    if not isinstance(name, str) or not isinstance(data, dict) or abs(time_ms) > 1e15:
-        return None
+    if not isinstance(name, str) or not isinstance(data, dict) or not abs(time_ms) <= 1e15:
+        return None  # not a number is none, either
     layer, _, what = name.partition(":")
     return TraceEvent(float(time_ms), layer, what, data)
 
@@ -125,14 +125,17 @@ def _line(event: TraceEvent, began: float) -> Text:
         drawn = "◀" + "─" * (_ARROW - 1)
     else:
         drawn = "·" + " " * (_ARROW - 1)
-    line.append(f"{event.layer:<12} ", style=_STYLES.get(event.layer, ""))
+    line.append(f"{_word(event.layer):<12} ", style=_STYLES.get(event.layer, ""))
     line.append(drawn, style="cyan")
-    line.append(f"  {event.what.replace('_', ' ')}")
-    words = ", ".join(f"{key} {_word(value)}" for key, value in event.data.items())
+    line.append(f"  {_word(event.what).replace('_', ' ')}")
+    words = ", ".join(f"{_word(key)} {_word(value)}" for key, value in event.data.items())
     return line.append(f"  {words}" if words else "", style="dim")
 
 
 def _word(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        text = "…"
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _WORD else text[: _WORD - 1] + "…"

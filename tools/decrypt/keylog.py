@@ -38,6 +38,7 @@ _LINE: Final = re.compile(r"([A-Z0-9_]+)[ \t]+([0-9a-fA-F]{64})[ \t]+([0-9a-fA-F
 _LABEL: Final = re.compile(r"[A-Z0-9_]+[ \t]")
 _SECRET_BYTES: Final = (32, 48)
 MAX_LINE: Final = 4096
+_CHUNK: Final = 1 << 20
 MAX_CONNECTIONS: Final = 200_000
 """About 150 MB of secrets; a log with more is the log of another thing than a capture."""
 
@@ -94,11 +95,14 @@ def read_keylog(path: Path) -> KeyLog:
     """Read a key log. Raises ToolFailure, one line, when it cannot be read or holds no secret."""
     log = KeyLog()
     try:
-        with path.open(encoding="ascii", errors="replace") as lines:
+        # some editors put a mark in front of the first line
+        with path.open(encoding="utf-8-sig", errors="replace") as lines:
             number = 0
             while line := lines.readline(MAX_LINE):
                 number += 1
                 log.add_line(line, number)
+                while len(line) >= MAX_LINE and not line.endswith("\n"):
+                    line = lines.readline(_CHUNK)  # the rest of a line that is none of ours
     except OSError as error:
         raise ToolFailure(f"cannot read the key log {path}: {error.strerror}") from error
     if not len(log):

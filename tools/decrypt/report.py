@@ -14,6 +14,7 @@ from typing import Any, Final
 from warp.dtls import DtlsRole, DtlsVersion
 from warp.dtls.suites import SUITES12, SUITES13
 from warp.srtp import SrtpProfile
+from warp_tools.capture.finding import several
 from warp_tools.capture.reader import Address
 from warp_tools.decrypt.connection import Connection
 from warp_tools.decrypt.keylog import (
@@ -102,15 +103,15 @@ class Outcome:
             elif missing := _missing(labels) if is_13 else []:
                 found.append(
                     f"the key log has no {' and no '.join(missing)} for client random {name}…: "
-                    f"{self.shut_records} records stay shut"
+                    f"{_stay(self.shut_records)} shut"
                 )
             elif not any(side.opened for side in handshake.sides.values()):
                 wanted = "traffic secrets" if is_13 else MASTER
                 found.append(f"the {wanted} in the key log for client random {name}… do not fit")
             else:
                 found.append(
-                    f"{self.shut_records} records do not open: damaged, or their keys came too "
-                    "late in the capture"
+                    f"{several(self.shut_records, 'record')} did not open: damaged, or keys came "
+                    "too late in the capture"
                 )
         if self.shut_media:
             if is_13 and EXPORTER not in labels:
@@ -118,7 +119,7 @@ class Outcome:
             elif self.connection.media is None or not self.connection.media.opened:
                 found.append("the keys of media that follow from the key log do not fit")
             else:
-                found.append(f"{self.shut_media} packets of media do not open")
+                found.append(f"{several(self.shut_media, 'packet')} of media did not open")
         return found
 
     def to_json(self) -> dict[str, Any]:
@@ -150,6 +151,10 @@ class Outcome:
             "sctp_packets": connection.data.packets,
             "messages": connection.said,
         }
+
+
+def _stay(count: int) -> str:
+    return f"{several(count, 'record')} {'stays' if count == 1 else 'stay'}"
 
 
 def _missing(labels: Iterable[str]) -> list[str]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from warp_tools.capture.finding import several
 from warp_tools.decrypt.report import Outcome, Verdict, both_sides
 from warp_tools.decrypt.run import DecryptConfig, Report
 
@@ -30,9 +31,9 @@ def lines(report: Report, config: DecryptConfig) -> Iterator[str]:
         yield f"… and {len(rest)} connections more: {kinds} (--json has them all)"
     yield from (f"note: {note}" for note in report.notes)
     if config.plain is not None:
-        yield f"{config.plain}: {sum(report.packets.values())} packets"
+        yield f"{config.plain}: {several(sum(report.packets.values()), 'packet')}"
     if config.messages is not None:
-        yield f"{config.messages}: {report.messages} messages"
+        yield f"{config.messages}: {several(report.messages, 'message')}"
     for one in report.audio:
         gaps = f", {one.concealed_s:.2f} s of it lost and concealed" if one.concealed_s else ""
         gaps += f", {one.paused_s:.2f} s of it pauses (nothing sent)" if one.paused_s else ""
@@ -64,11 +65,11 @@ def _connection(outcome: Outcome) -> Iterator[str]:
     name = f"connection {facts['connection']}: {both_sides(outcome)}"
     yield f"{name}, {version}{suite}: {outcome.verdict.value}"
     records, media = facts["records"], facts["media"]
-    parts = [f"{records['client'] + records['server']} records"]
+    parts = [several(records["client"] + records["server"], "record")]
     if media["opened"] or media["shut"]:
         profile = f" ({facts['srtp_profile']})" if facts["srtp_profile"] else ""
-        parts.append(f"{media['opened']} packets of media{profile}")
+        parts.append(f"{several(media['opened'], 'packet')} of media{profile}")
     if facts["messages"]:
-        parts.append(f"{facts['messages']} messages")
+        parts.append(several(facts["messages"], "message"))
     yield f"  opened {', '.join(parts)}"
     yield from (f"  {reason}" for reason in facts["reasons"])

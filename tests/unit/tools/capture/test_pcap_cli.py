@@ -174,7 +174,7 @@ def test_trace(tmp_path: Path) -> None:
     )
     done = run("trace", str(path))
     assert done.exit_code == 0 and "· " in done.stdout
-    assert "1 records could not be read" in done.stderr
+    assert "1 record could not be read" in done.stderr
     assert run("trace", WARP).exit_code == 2
     assert run("trace", str(tmp_path / "no")).exit_code == 2
 

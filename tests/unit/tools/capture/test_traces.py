@@ -74,6 +74,7 @@ def test_a_limit_says_what_is_left() -> None:
     [
         "\x1e{", "\x1enull\n", "\x1e[1]\n", record("1", "a:b"), record(True, "a:b"),
         record(1, 2), record(1, "a", [1]), record(1e300, "a:b"), "\x1e" + "[" * 5000,
+        record(float("nan"), "a:b"), record(10**400, "a:b"),
     ],
 )  # fmt: skip
 def test_broken_records_are_counted(broken: str) -> None:
@@ -90,6 +91,17 @@ def test_a_record_without_an_end_is_given_up() -> None:
 def test_control_characters_do_not_reach_the_terminal() -> None:
     drawn = lines(HEADER + record(1, "ice:x", {"why": "\x1b[31mred\nline"}))
     assert "\x1b" not in drawn[1] and "\n" not in drawn[1]
+    title = '\x1e{"qlog_version": "0.3", "title": "\\u001b]0;mine\\u0007"}\n'
+    drawn = lines(title + record(1, "i\x1bce:x\x1b[2J", {"\x1bkey": 1}))
+    assert not any("\x1b" in line or "\x07" in line for line in drawn)
+
+
+@pytest.mark.parametrize("depth", [50, 600, 950])
+def test_a_value_as_deep_as_it_can_be_read(depth: int) -> None:
+    deep = '{"time": 1, "name": "a:b", "data": {"x": ' + "[" * depth + "]" * depth + "}}"
+    trace = Trace(io.BytesIO((HEADER + "\x1e" + deep).encode()))
+    drawn = [line.plain for line in trace_lines(trace)]
+    assert len(drawn) + trace.broken == 2
 
 
 @pytest.mark.parametrize(

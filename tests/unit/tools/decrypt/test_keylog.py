@@ -110,3 +110,17 @@ def test_any_line_is_taken_passed_over_or_counted(line: str, number: int) -> Non
     log = KeyLog()
     log.add_line(line, number)
     assert log.lines + log.broken <= 1
+
+
+def test_endless_lines_marks_and_line_ends_of_others(tmp_path: Path) -> None:
+    """What editors and broken disks make of a key log; lines are counted as they are."""
+    real = CAPTURES / "calls" / "libwebrtc152_warp.keys"
+    lines = real.read_text().splitlines()
+    log = tmp_path / "keys"
+    log.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(lines).encode())
+    assert read_keylog(log).lines == len(lines) and not read_keylog(log).broken
+    garbage = b"A" * (3 << 20) + b"\n" + b"#" * 10_000 + b"\n" + bytes(range(128, 256)) + b"\n"
+    log.write_bytes(garbage + real.read_bytes() + b"B" * 5_000)
+    found = read_keylog(log)
+    assert found.lines == len(lines)
+    assert (found.broken, found.first_broken) == (3, 1)
