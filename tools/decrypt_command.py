@@ -38,9 +38,8 @@ def decrypt(
     Records of DTLS 1.2 and 1.3, the SCTP and messages in them, and with an exporter secret (or the
     master secret of 1.2) SRTP. Each connection is named, and why a part of it stayed shut.
 
-    Exit status: 0 everything protected was opened, 3 a part of it stayed shut (or datagrams were
-    cut by the capture), 1 nothing could be opened, read or written, 2 not a capture or a wrong
-    command line.
+    Exit status: 0 everything protected was opened, 3 not all of it (or datagrams were cut), 1
+    nothing could be opened, read or written, 2 not a capture or a wrong command line.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig

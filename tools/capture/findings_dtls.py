@@ -11,7 +11,7 @@ from warp.dtls.hello import DOWNGRADE_SENTINEL
 from warp.dtls.records import ACK, ALERT
 from warp.dtls.records import APPLICATION_DATA as DATA
 from warp_tools.capture import names
-from warp_tools.capture.events import Event
+from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.finding import Finding, Weight, several
 from warp_tools.capture.findings_split import split_findings
@@ -33,6 +33,7 @@ def dtls_findings(facts: Facts) -> Iterator[Finding]:
     yield from _roles(facts)
     yield from _late_hello(facts)
     yield from _waits(facts)
+    yield from _late_client(facts)
     yield from _repeats(facts)
     yield from _missing(facts)
     yield from _failures(facts)
@@ -128,24 +129,31 @@ def _late_hello(facts: Facts) -> Iterator[Finding]:
     if answer is None:
         return
     way = facts.vantage.ways_ns[client]
-    waits = [
-        (hello.began.time_ns - exchange.response.last_ns - way) / 1e6
-        for exchange in [answer, *checks.samples[client]]
-    ]
+    responses = [each.response for each in (answer, *checks.samples[client])]
+    waits = [(hello.began.time_ns - response.last_ns - way) / 1e6 for response in responses]
     wait = waits[0]
-    # behind a later answer at once: the earlier ones were lost behind the capture
-    at_once = any(abs(other) < AT_ONCE_MS for other in waits[1:] if other < LATE_MS)
-    if wait > LATE_MS and facts.session.handshake.unseen(client):
+    behind = [r for r, other in zip(responses[1:], waits[1:], strict=True) if _at_once(other)]
+    if wait <= LATE_MS:
+        return
+    if facts.session.handshake.unseen(client) and not behind:
         yield _lost_before(facts, "ClientHello", wait, hello.began)
-    elif wait > LATE_MS and not at_once:
-        yield Finding(
-            id="clienthello-late",
-            weight=Weight.COST,
-            text=f"The ClientHello of {facts.letter(client)} left {wait:.0f} ms after its check "
-            "was answered.",
-            ms=wait,
-            datagrams=(answer.response.number, hello.began.number),
-        )
+        return
+    who = facts.letter(client)
+    text = f"The ClientHello of {who} left {wait:.0f} ms after its check was answered"
+    if behind and behind[0] is not answer.response:
+        text += f", as soon as a later one was (#{behind[0].number}): it waited for that, unless "
+        text += "the answer before was lost behind the capture"
+    yield Finding(
+        id="clienthello-late",
+        weight=Weight.COST,
+        text=text + ".",
+        ms=wait,
+        datagrams=(answer.response.number, hello.began.number),
+    )
+
+
+def _at_once(wait_ms: float) -> bool:
+    return abs(wait_ms) < AT_ONCE_MS
 
 
 def _waits(facts: Facts) -> Iterator[Finding]:
@@ -173,6 +181,35 @@ def _waits(facts: Facts) -> Iterator[Finding]:
         yield _lost_before(facts, "flight", gap, server.began)
     elif gap > LATE_MS:
         yield _late_flight(facts, gap, server.began)
+
+
+def _late_client(facts: Facts) -> Iterator[Finding]:
+    """The server's flight was there, and the client did not go on."""
+    start, vantage = facts.start, facts.vantage
+    if not start.server_flight or not start.client_flight:
+        return
+    last, goes_on = start.server_flight[-1], start.client_flight[0]
+    wait = (goes_on.time_ns - last.last_ns - vantage.ways_ns[goes_on.side]) / 1e6
+    again = any(
+        last.time_ns < event.time_ns <= goes_on.time_ns
+        for event in (*facts.session.handshake.repeats, *_copies(facts))
+    )
+    if wait > LATE_MS and not again and not last.lost and not facts.session.cut:
+        yield Finding(
+            id="client-flight-late",
+            weight=Weight.COST,
+            text=f"The flight of {facts.letter(goes_on.side)} left {wait:.0f} ms after that of "
+            f"{facts.letter(last.side)} had arrived.",
+            ms=wait,
+            datagrams=(last.number, goes_on.number),
+        )
+
+
+def _copies(facts: Facts) -> Iterator[Event]:
+    """Yield datagrams of the handshake that came once more, byte for byte."""
+    for event in facts.session.events:
+        if event.dtls is not None and (event.marked(Mark.COPY) or event.marked(Mark.DUPLICATE)):
+            yield event
 
 
 def _timer_wait(facts: Facts, wait: float, event: Event) -> Finding:

@@ -59,8 +59,8 @@ def _ignored(facts: Facts, side: int) -> Iterator[Finding]:
         numbers.append(direct[0].number)
         if wait > WAIT_MS:
             text += (
-                f" The ClientHello that the first check carried was lost, and the next one waited "
-                f"{wait:.0f} ms for a timer of DTLS."
+                " What checks carried of the ClientHello was lost on it; it was sent again, "
+                f"directly, {wait:.0f} ms after the first answer."
             )
         else:
             text += " The ClientHello was sent again, directly, as soon as the check was answered."

@@ -87,7 +87,7 @@ def _before_hello(facts: Facts) -> str:
             return "a check with the first part of the ClientHello, and its answer"
         return f"the ClientHello in {hello.parts} parts, the first one in a check"
     if hello is None or not hello.whole.embedded:
-        return "checks, until the ClientHello could leave"
+        return "checks, until the ClientHello left"
     if hello.parts > 1:
         return f"checks that carried the ClientHello in {hello.parts} parts"
     if facts.trips.hello == 0.0:

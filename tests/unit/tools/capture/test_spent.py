@@ -46,7 +46,7 @@ def test_a_client_that_asks_first() -> None:
         ("stun/chromium156_warp", "checks that carried the ClientHello in 2 parts"),
         ("stun/chromium156_warp_nopqc", "nothing: the first check carried the ClientHello"),
         ("delay/chromium156_warp_nopqc", "the check of the other side, whose answer"),
-        ("peers/pion_v4", "checks, until the ClientHello could leave"),
+        ("peers/pion_v4", "checks, until the ClientHello left"),
     ],
 )
 def test_what_was_before_the_client_hello(name: str, text: str) -> None:
