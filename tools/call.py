@@ -62,8 +62,9 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
             recording = await hold_call(line.session, payloads)
             ended = end.found()
             path = line.path()
-    samples = recording.samples()
-    write_wav(out, samples)
+            samples = recording.samples()
+            # before anything of the end can fail
+            write_wav(out, samples)
     return CallResult(
         seconds=recording.seconds,
         frames=recording.frames,
