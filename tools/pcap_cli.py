@@ -223,7 +223,7 @@ def _positive(value: float | None) -> float | None:
 def live(
     iface: Annotated[str, typer.Option(help="Interface to listen on; any: all of them.")] = "any",
     seconds: Annotated[
-        float | None, typer.Option(help="Stop after this time.", callback=_positive)
+        float | None, typer.Option(help="Stop after so many seconds.", callback=_positive)
     ] = None,
     packets: Annotated[int | None, typer.Option(min=1, help="Stop after so many packets.")] = None,
     write: Annotated[Path | None, typer.Option(help="Also write the packets: pcapng.")] = None,
