@@ -134,6 +134,11 @@ class RtpLine:
         """Pass events on."""
         self._crossing.send(self._receive, events)
 
+    @property
+    def target_ms(self) -> float:
+        """The delay that the jitter buffer aims at."""
+        return self._receiver.target_ms
+
     def stats(self) -> dict[str, object]:
         """Return what became of what was heard."""
         heard = self._receiver.counts
@@ -141,7 +146,7 @@ class RtpLine:
             "concealed_in": heard.concealed,
             "recovered_in": heard.recovered,
             "stretched_in": heard.stretched,
-            "target_ms": round(self._receiver.target_ms, 1),
+            "target_ms": round(self.target_ms, 1),
             "behind": self.behind,
             "flooded": self.flooded,
             "expected_loss_percent": self._expected.percent,

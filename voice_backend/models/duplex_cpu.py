@@ -54,6 +54,9 @@ MAX_SLOTS: Final = 32
 EAGER_PAUSE_MS: Final = 96
 """Silence after which the turn model is asked: its word comes 60 ms later, when the silence is long
 enough to be an end (`TurnConfig.settle_ms`), and speech that goes on meanwhile makes it void."""
+EAGER_HOLD_MS: Final = 160
+"""Speech over ours after which ours is held: five windows of the detector's. A window is judged
+when it is whole, and what is in playout is still heard: so we are silent soon after 200 ms."""
 MOST_MISSED: Final = 50
 """Frames that are made up for with silence when batches were lost."""
 CAPABILITIES: Final = frozenset(
@@ -138,7 +141,7 @@ class DuplexCpu(PlainVoice):
         self._runner = runner
         self._clock = clock
         self._store = store or Store()
-        self._turns = turns or TurnConfig(pause_ms=EAGER_PAUSE_MS)
+        self._turns = turns or TurnConfig(pause_ms=EAGER_PAUSE_MS, hold_ms=EAGER_HOLD_MS)
         self._slots: Slots[_Seat] = Slots(max_slots)
         self._networks = networks
         self._due = 0.0

@@ -36,7 +36,7 @@ LEVEL: Final = 10 ** (-45 / 20)
 """Softer is silence: -45 dBFS, as root mean square of a window of 20 ms, twice in a row."""
 WINDOW: Final = RATE // 50
 HOP: Final = RATE // 100
-LEAD_MS: Final = 20
+LEAD_MS: Final = 10
 """Silence that is left before the first sound: the attack of a soft consonant."""
 TAIL_MS: Final = 60
 """And after the last one."""

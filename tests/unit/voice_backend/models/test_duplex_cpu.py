@@ -108,11 +108,11 @@ def test_it_yields_to_the_user_within_60_ms_of_200_ms_of_speech() -> None:
     call.wait(500)
     begun_ms = call.now_ms
     call.speak("stop", 1000)
-    assert call.loud_ms(begun_ms, begun_ms + 200) > 150
+    assert call.loud_ms(begun_ms, begun_ms + 120) > 110, "not at the first sound"
     assert call.loud_ms(begun_ms + 220, call.now_ms) == 0
     (cut,) = call.of(Cancelled)
     (on,) = call.of(SpeakingOn)
-    assert abs(on.at_ms + cut.played_ms - (begun_ms + 200)) <= 60
+    assert 120 <= on.at_ms + cut.played_ms - begun_ms <= 200, "what is in playout comes behind it"
     last = call.of(OutText)[-1]
     assert last.start_ms <= on.at_ms + cut.played_ms, "no word is told that never began"
 
@@ -217,7 +217,7 @@ def test_who_talks_into_a_greeting_is_heard_and_answered() -> None:
     call.wait(200)
     call.speak("what is seven times eight", 1000)
     (cut,) = call.of(Cancelled)
-    assert 400 <= cut.at_ms <= 460, "200 ms of speech, and a window"
+    assert 340 <= cut.at_ms <= 400, "160 ms of speech, and a window"
     call.wait_for(SpeakingOff)
     assert finals(call) == ["what is seven times eight"]
     assert call.text() == "Seven times eight is fifty-six."
