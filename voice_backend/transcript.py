@@ -7,6 +7,9 @@ An utterance closes after a gap of media time, or when the other side takes the 
 words enough whose owner is certain. Text of ours is final only as far as it was *played*: nothing
 played is no message at all. A short acknowledgement attaches to the message that it did not
 interrupt, as a note. Time is media time, counted in samples; nothing here knows a clock.
+
+Whoever reads the events has the whole log: every final item is told once, in order. Of what is over
+the last items alone are kept here, so that a session of any length holds as much as a short one.
 """
 
 from __future__ import annotations

@@ -9,13 +9,14 @@ import gc
 import json
 import sys
 import time
+from array import array
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from tests.unit.voice_backend.desks import Room
-from voice_backend.delegation import Begin, DelegationDesk, Part, Tell
+from voice_backend.delegation import Begin, DelegationConfig, DelegationDesk, Part, Tell
 from voice_backend.live import DoorKind, LiveConfig, LiveSession, SessionConfig
 from voice_backend.live.commands import TurnEnded, Work
 from voice_backend.models.scripted import Ask, Hear, Say, Script
@@ -27,7 +28,6 @@ TURN = 250
 """Frames: 5 s."""
 FRAMES_A_MINUTE = 3_000
 LOUD = np.full(320, 8_000, np.int16)
-LIMITS = TranscriptConfig()
 ASKED = {
     "model": "scripted",
     "delegation": {"type": "responses", "responses": {"model": "m"}},
@@ -63,8 +63,15 @@ class Told:
     draft_items: int = 0
     draft_chars: int = 0
     waiting: int = 0
-    blocks: list[tuple[float, float]] = field(default_factory=list)
-    kib: list[tuple[float, float]] = field(default_factory=list)
+    # one block of memory each, however long they are: they are no part of what is measured
+    minutes: array[float] = field(default_factory=lambda: array("d"))
+    blocks: array[float] = field(default_factory=lambda: array("d"))
+    kib: array[float] = field(default_factory=lambda: array("d"))
+
+    def growth(self, what: array[float], share: float = 0.5) -> tuple[float, float]:
+        """A minute, over the last share of the time, and what that may be wrong by."""
+        first = int(len(what) * (1 - share))
+        return slope(list(zip(self.minutes, what, strict=True))[first:])
 
 
 class Conversation:
@@ -106,11 +113,11 @@ class Conversation:
         gc.collect()
         transcript = self.session.talk.transcript
         draft = transcript.draft()
-        told, minute = self.told, (turn + 1) * TURN / FRAMES_A_MINUTE
+        told = self.told
         told.draft_items = max(told.draft_items, len(draft))
         told.draft_chars = max(told.draft_chars, sum(len(item.text) for item in draft))
-        told.blocks.append((minute, sys.getallocatedblocks()))
-        told.kib.append((minute, resident_kib()))
+        told.minutes.append((turn + 1) * TURN / FRAMES_A_MINUTE)
+        told.blocks.append(sys.getallocatedblocks())
 
     def _work(self) -> None:
         for command in self.session.commands():
@@ -145,27 +152,29 @@ class Conversation:
                 told.last_final_ms = event["item"]["start_ms"]
 
 
-def converse(minutes: int) -> Conversation:
+def converse(minutes: int, *, resident: bool = False) -> Conversation:
     turns = minutes * FRAMES_A_MINUTE // TURN
     made = Conversation(turns)
     for turn in range(turns):
         made.run(turn)
+        if resident:  # to ask for it makes objects
+            made.told.kib.append(resident_kib())
     return made
 
 
 def check(made: Conversation, minutes: int) -> None:
-    turns, told = minutes * FRAMES_A_MINUTE // TURN, made.told
+    turns, told, limits = minutes * FRAMES_A_MINUTE // TURN, made.told, TranscriptConfig()
     counts = made.room.desk.seats[made.slot].counts
     assert (counts.frames, counts.late_frames) == (turns * TURN, 0)
     # what may change is bounded, and so is what waits for whoever fetches it
-    assert told.draft_items <= LIMITS.draft_items + LIMITS.pending
-    assert told.draft_chars < 40 * (LIMITS.draft_items + LIMITS.pending)
+    assert told.draft_items <= limits.draft_items + limits.pending
+    assert told.draft_chars < 40 * (limits.draft_items + limits.pending)
     assert told.waiting < 100
     # the log is the client's: it was told each item once and in order; a part of it is kept here
     transcript = made.session.talk.transcript
     assert told.finals == transcript.committed >= 2 * turns
     assert told.in_order
-    assert len(transcript.final()) == min(LIMITS.final_items, transcript.committed)
+    assert len(transcript.final()) == min(limits.final_items, transcript.committed)
     # everything took part
     assert told.kinds["session.delegation.created"] == -(-turns // 5)
     assert told.kinds["response.event"] >= turns // 5 - 1
@@ -174,29 +183,34 @@ def check(made: Conversation, minutes: int) -> None:
 
 
 @pytest.mark.slow
-def test_ten_minutes_of_conversation_leave_memory_as_it_was() -> None:
-    minutes = 10
-    made = converse(minutes)
-    check(made, minutes)
-    # of what is kept, the log alone has not reached its limit yet: four objects an item, at most
-    half = made.told.blocks[len(made.told.blocks) // 2 :]
-    items_a_minute = made.session.talk.transcript.committed / minutes
-    assert slope(half)[0] < 12 * items_a_minute
+def test_ten_minutes_of_conversation_leave_memory_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # what is kept is full after three minutes, in place of almost thirty
+    for config, name, room in (
+        (TranscriptConfig, "final_items", 80),
+        (DelegationConfig, "remembered", 8),
+        (LiveConfig, "delegations", 8),
+    ):
+        monkeypatch.setitem(config.__init__.__kwdefaults__, name, room)
+    made = converse(10)
+    check(made, 10)
+    # the script repeats itself after 60 turns: a single object that each of them left would be 60
+    blocks = made.told.blocks
+    assert abs(sum(blocks[108:120]) - sum(blocks[48:60])) / 12 < 30
 
 
 def main(minutes: int) -> None:
     began = time.process_time()
-    made = converse(minutes)
+    made = converse(minutes, resident=True)
     check(made, minutes)
-    blocks, kib = made.told.blocks, made.told.kib
-    half = len(kib) // 2
     print(f"{minutes} min in {time.process_time() - began:.0f} s of CPU: {made.told.kinds}")
     print(f"draft: {made.told.draft_items} items, {made.told.draft_chars} characters at most")
     print(f"events that waited: {made.told.waiting} at most; dropped: {made.session.dropped}")
     print(f"log: {made.told.finals} items told, {len(made.session.talk.transcript.final())} kept")
-    for name, points in (("KiB", kib), ("blocks", blocks)):
-        rate, error = slope(points[half:])
-        print(f"{name} a minute in the second half: {rate:.2f} +- {error:.2f}; {points[-1][1]}")
+    for name, what in (("KiB", made.told.kib), ("objects", made.told.blocks)):
+        rate, error = made.told.growth(what)
+        print(f"{name} a minute in the second half: {rate:.2f} +- {error:.2f}; {what[-1]:.0f}")
 
 
 if __name__ == "__main__":

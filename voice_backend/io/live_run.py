@@ -222,7 +222,15 @@ class LiveRun:
             self.session.receive_refused("connection_failed", "the session could not be opened")
             self.pump()
             return
-        self._open_helper(command)
+        try:
+            self._open_helper(command)
+        except Exception as error:
+            # it is an application's own: what it says is for our log only
+            _log.warning("live session %s has no helper: %r", self.session.id, error)
+            message = "the service that works for the session cannot be asked"
+            self.session.receive_refused("delegation_failed", message)
+            self.pump()
+            return
         self.session.receive_opened(self._loop.time())
         early, self._early = self._early, []
         for event in early:

@@ -134,6 +134,24 @@ def test_a_responses_service_works_for_a_session() -> None:
     asyncio.run(main())
 
 
+def test_a_helper_that_cannot_be_made_ends_its_session_and_frees_the_slot() -> None:
+    def make(backend: ResponsesBackend) -> Helper:
+        raise ValueError("the key is sk-secret")
+
+    async def main() -> None:
+        async with house_of({}, make_helper=make) as (house, model):
+            client = Client(house.begin())
+            client.send(type="session.start", session={"model": "m", "delegation": RESPONSES})
+            error = (await client.until("error"))["error"]
+            assert error["code"] == "delegation_failed"
+            assert "secret" not in error["message"]
+            assert (await client.until("session.closed"))["reason"] == "connection_lost"
+            await client.run.ended
+            assert (model.taken, house.runs) == (0, [])
+
+    asyncio.run(main())
+
+
 @pytest.mark.slow
 def test_nothing_is_left_of_many_sessions() -> None:
     """Ended before they start, in mid-opening, in mid-greeting, while work is given away."""
