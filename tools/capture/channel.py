@@ -89,6 +89,8 @@ def look(start: Start, opened: Opened | None = None) -> Channel:
     packets = _packets(start)
     if packets is None:
         reason = "the cipher pads, so sizes do not tell"
+        if start.session.handshake.server_hello is None:
+            reason = "no whole ServerHello was captured, so that sizes tell nothing"
         return Channel((), None, reason, None, reason, (None, None))
     if not packets:
         reason = "no SCTP packet was captured"

@@ -146,7 +146,9 @@ def _sped(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
     used = facts.sped_used
     known = facts.session.checks.first is not None
     why = "the answer to it is not in the capture"
-    if facts.session.checks.cut:
+    if facts.alone is not None:
+        why = "only what one side sent was captured"
+    elif facts.session.checks.cut:
         why = "the checks were cut"
     elif facts.start.missing or facts.start.headless:
         why = "the start is not in the capture"

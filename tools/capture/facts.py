@@ -64,6 +64,8 @@ class Facts:
         if checks.askers[side].requests:
             return False, "it sends checks of its own"
         other = checks.askers[1 - side]
+        if self.alone == 1 - side:
+            return None, "nothing that it sent was captured"
         if not other.answered:
             asked = checks.first is not None
             return None, "it has answered no check" if asked else "no check was captured"
@@ -95,11 +97,26 @@ class Facts:
         carried = any(asker.sped.carried for asker in checks.askers)
         if carried and len(offered) == 2:
             return True
-        if checks.cut or self.start.missing or self.start.headless:
+        if checks.cut or self.start.missing or self.start.headless or self.alone is not None:
             return None
         # an offer to which no answer was captured, though other checks were answered
         silent = len(offered) == 1 and checks.askers[1 - offered[0]].sped.silent is None
         return None if silent and checks.askers[offered[0]].answered else False
+
+    @property
+    def alone(self) -> int | None:
+        """The side of which alone there are datagrams, though they show that the other one spoke.
+
+        Who sends a flight, data or media has been answered before; so has a server.
+        """
+        session = self.session
+        if all(session.sent) or not any(session.sent):
+            return None
+        side = 0 if session.sent[0] else 1
+        shake = session.handshake
+        went_on = shake.flight(side) or shake.sealed(side) or session.sources.packets[side]
+        asked = session.checks.askers[1 - side].missed or self.start.server == side
+        return side if went_on or asked else None
 
     @property
     def begins(self) -> float:

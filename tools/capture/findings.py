@@ -16,6 +16,14 @@ from warp_tools.capture.findings_dtls import dtls_findings
 from warp_tools.capture.findings_sped import sped_findings
 from warp_tools.capture.stages import Stage
 
+_NEED_BOTH: Final = frozenset(
+    (
+        "checks-missing", "no-answer", "first-check-lost", "dtls-unanswered", "dtls-missing",
+        "handshake-unfinished", "consent-missing", "one-way-media", "sped-unmatched",
+        "early-srtp-lost", "early-media", "media-late",
+    )
+)  # fmt: skip
+"""What cannot be said when the datagrams of one side are missing."""
 LATE_MEDIA_MS: Final = 100.0
 _SHOWN: Final = 8
 
@@ -25,15 +33,33 @@ def findings(facts: Facts) -> list[Finding]:
     found: list[Finding] = []
     for look in (_capture, _checks, sped_findings, dtls_findings, _sctp, _media, _consent):
         found += look(facts)
-    return found
+    if facts.alone is None:
+        return found
+    return [finding for finding in found if finding.id not in _NEED_BOTH]
 
 
 def _numbers(events: list[Event]) -> tuple[int, ...]:
     return tuple(event.number for event in events[:_SHOWN])
 
 
+def _one_direction(facts: Facts) -> Iterator[Finding]:
+    """The datagrams of one side are missing."""
+    side = facts.alone
+    if side is None:
+        return
+    who, other = facts.letter(side), facts.letter(1 - side)
+    text = f"Only datagrams of {who} are in this capture"
+    if facts.start.missing:
+        text += f": whether {other} is silent or was not captured, they do not tell."
+    else:
+        text += f", and {who} goes on as only one can who is answered: what {other} sent was not "
+        text += "captured. Answers, waits and round trips are unknown."
+    yield Finding(id="one-direction", weight=Weight.NOTE, text=text)
+
+
 def _capture(facts: Facts) -> Iterator[Finding]:
     session = facts.session
+    yield from _one_direction(facts)
     if facts.start.missing and session.previous is not None:
         yield Finding(
             id="ice-restart",
@@ -119,12 +145,12 @@ def _checks(facts: Facts) -> Iterator[Finding]:
         who = " and ".join(facts.letter(side) for side in (0, 1) if askers[side].requests)
         lasted = (facts.session.span[1] - facts.session.span[0]) / 1e6
         refused = any(asker.errors for asker in askers)
-        how = "answered with success" if refused else "answered"
+        how = "answer of success" if refused else "answer"
         yield Finding(
             id="no-answer",
             weight=Weight.FAULT,
             text=f"{who} sent {several(requests, 'check')} within {lasted:.0f} ms, "
-            f"and none was {how}.",
+            f"and no {how} was captured.",
         )
     for side in (0, 1):
         asker = askers[side]
@@ -136,8 +162,8 @@ def _checks(facts: Facts) -> Iterator[Finding]:
                 yield Finding(
                     id="first-check-lost",
                     weight=Weight.COST,
-                    text=f"The first check of {facts.letter(side)} got no answer; the one that did "
-                    f"left {wait:.0f} ms later.",
+                    text=f"The capture shows no answer to the first check of {facts.letter(side)}; "
+                    f"the one that was answered left {wait:.0f} ms later.",
                     ms=wait,
                     datagrams=(first.number, answer.request.number),
                 )

@@ -358,16 +358,17 @@ def _unanswered(facts: Facts) -> Finding:
     last = start.hello.whole if start.hello is not None else shake.hellos[0][0]
     lasted = (facts.session.span[1] - last.time_ns) / 1e6
     ends = lasted < PATIENCE_MS
-    text = f"The ClientHello of {facts.letter(start.client)} got no answer within {lasted:.0f} ms"
+    text = f"Within {lasted:.0f} ms the capture shows no answer to the ClientHello "
+    text += f"of {facts.letter(start.client)}"
     if start.hello is None:
         text = (
             f"Only a part of the ClientHello of {facts.letter(start.client)} was captured within "
         )
         text += f"{lasted:.0f} ms, and no answer"
     elif start.hello.message_seq:
-        text = "The ClientHello that the server had asked for once more got no answer within "
-        text += f"{lasted:.0f} ms"
-    text += ", where the capture ends" if ends else ""
+        text = f"Within {lasted:.0f} ms the capture shows no answer to the ClientHello that the "
+        text += "server had asked for once more"
+    text += ", and ends" if ends else ""
     answered = any(asker.answered for asker in facts.session.checks.askers)
     return Finding(
         id="dtls-unanswered",

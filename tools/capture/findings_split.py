@@ -41,7 +41,8 @@ def split_findings(facts: Facts) -> Iterator[Finding]:
 def _why(facts: Facts, split: Split) -> str:
     """Say what the datagrams show, and no more."""
     hello, answer = facts.start.hello, split.answer
-    after = f"the rest left {split.took_ms:.0f} ms after the first part"
+    took = f"{split.took_ms:.0f} ms" if split.took_ms >= 1 else f"{split.took_ms:.1f} ms"
+    after = f"the rest left {took} after the first part"
     number = 0 if answer is None else answer.number
     side = None if hello is None else hello.side
     match split.wait:
@@ -52,8 +53,7 @@ def _why(facts: Facts, split: Split) -> str:
         case Wait.BEFORE:
             return f"{after}, before an answer to that one had arrived: it did not wait for it."
         case Wait.ANSWER:
-            took = f"{split.took_ms:.0f} ms" if split.took_ms >= 1 else f"{split.took_ms:.1f} ms"
-            return f"the rest left {took} after the first part, when that was answered (#{number})."
+            return f"{after}, when that was answered (#{number})."
         case Wait.LATER:
             return (
                 f"{after}, and {split.gap_ms:.0f} ms after that one's answer (#{number}) had "
@@ -61,7 +61,7 @@ def _why(facts: Facts, split: Split) -> str:
             )
         case Wait.UNTOLD:
             return (
-                f"here the rest passed {split.took_ms:.0f} ms after the first part and behind its "
+                f"here the rest passed {took} after the first part and behind its "
                 f"answer (#{number}); how far {facts.letter(side)} is from the capture is not "
                 "known, so neither is whether the rest waited for it."
             )

@@ -45,6 +45,8 @@ class Session:
         """Flows by who sends on them: the side of the first address."""
         self._places: Final[dict[Place, Place]] = {}
         self.counts: Final[Counter[str]] = Counter()
+        self.sent: Final = [0, 0]
+        """Datagrams by who sent them, second sights included."""
         self.span: list[int] = []
         """Time of the earliest and of the latest datagram."""
         self.previous: Session | None = None
@@ -57,6 +59,7 @@ class Session:
         """Take one datagram of `side` in; return its event, or None when it was a second sight."""
         self.counts["datagrams"] += 1
         self.counts["cut"] += datagram.cut
+        self.sent[side] += 1
         time_ns = datagram.time_ns
         times = [*self.span, time_ns]
         self.span = [min(times), max(times)]
@@ -156,6 +159,8 @@ class Session:
         self.events.sort(key=lambda event: (event.time_ns, event.number))
         del self.events[self._limit :]
         self.counts.update(orphan.counts)
+        for side in (0, 1):
+            self.sent[side] += orphan.sent[1 - side if swapped else side]
         self._sights.merge(orphan._sights)
         times = self.span + orphan.span
         self.span = [min(times), max(times)]

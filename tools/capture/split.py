@@ -63,11 +63,10 @@ def split_of(start: Start, vantage: Vantage, hello: Hello) -> Split | None:
     answers = list(_answers(start, hello))
     passed = [answer for answer in answers if _precedes(answer, rest)]
     if not passed:
-        if took < TOGETHER_MS:
+        # nobody waits for an answer to what went directly; else one has to show that it came later
+        if took < TOGETHER_MS and (answers or not hello.began.embedded):
             return Split(Wait.NOTHING, took)
-        if not answers:
-            return Split(Wait.UNANSWERED, took)
-        return Split(Wait.BEFORE, took, answers[0])
+        return Split(Wait.BEFORE, took, answers[0]) if answers else Split(Wait.UNANSWERED, took)
     if vantage.rtt_ns is None or vantage.source == "DTLS":
         return Split(Wait.UNTOLD, took, passed[-1])
     had = [answer for answer in passed if vantage.could_follow(rest, answer)]

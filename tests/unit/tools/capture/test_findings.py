@@ -20,6 +20,7 @@ from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import captured, facts_of, seen
 from warp.dtls.records import PLAIN_HEADER
 from warp.stun import Attribute, MessageClass, build_message, encode_error_code, parse_message
+from warp_tools.capture.explain import explanation
 from warp_tools.capture.facts import Facts, measure
 from warp_tools.capture.finding import IDS, Finding, Weight
 from warp_tools.capture.findings import findings
@@ -213,7 +214,7 @@ def test_refusals() -> None:
     assert "role-conflict" in of_packets(answered_with(487))
     only = answered_with(401)[:2]
     told = of_packets(only)
-    assert "answered with success" in told["no-answer"].text
+    assert "no answer of success was captured" in told["no-answer"].text
 
 
 def _long_call(consent: bool) -> list[UdpPacket]:
@@ -363,6 +364,36 @@ def test_a_client_that_waits_for_a_flight_to_come_again_is_not_slow() -> None:
     """The server's flight was lost behind the capture, and came once more."""
     told = of(replace(FULL13, down_rules=(drop(3),)), 1.0)
     assert "client-flight-late" not in told
+
+
+@pytest.mark.parametrize("name", [DEFAULT, "stun/chromium156_warp", "peers/pion_v4"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_capture_of_one_direction_claims_nothing_of_the_other(name: str, first: bool) -> None:
+    """Nobody was left without an answer: it was not captured."""
+    packets = read_pcap(f"{name}.pcap")
+    kept = [p for p in packets if (p.source == packets[0].source) is first]
+    facts = facts_of(pcap(frames(kept)))
+    told = found(facts)
+    assert "what" in told["one-direction"].text and "was not captured" in told["one-direction"].text
+    assert set(told) <= {"one-direction", "dtls12", "clienthello-split-pq", "answer-active"}
+    assert not any(one.trips for one in told.values() if one.id != "dtls12")
+    answer = explanation(facts)
+    assert answer["with_warp"] == [] and answer["rtt"]["ms"] is None
+    assert answer["sped"]["used"] is None
+    silent = 1 - facts.session.sent.index(max(facts.session.sent))
+    assert answer["unknown"][f"lite.{facts.letter(silent)}"] == "nothing that it sent was captured"
+
+
+def test_one_side_of_a_call_under_way_may_be_all_there_is() -> None:
+    packets = _long_call(consent=False)[26:]
+    told = of_packets([p for p in packets if p.source == packets[0].source])
+    assert "they do not tell" in told["one-direction"].text
+    assert set(told) == {"one-direction", "start-missing"}
+
+
+def test_who_is_never_answered_is_no_capture_of_one_direction() -> None:
+    told = of_packets(read_pcap("stun/chromium156_first_flight.pcap"))
+    assert "one-direction" not in told and "no-answer" in told
 
 
 def test_a_second_hello_without_an_answer() -> None:

@@ -144,6 +144,14 @@ def test_no_answer_to_the_first_part_is_in_the_capture() -> None:
     assert finding.weight is Weight.COST and not finding.trips
 
 
+def test_parts_close_together_of_which_no_answer_was_captured() -> None:
+    """On a loopback an answer comes within 2 ms: without it nothing tells."""
+    packets = read_pcap(f"{NAME}.pcap")
+    finding = told(facts_of(pcap(frames([p for p in packets if p.source == packets[0].source]))))
+    assert "the rest left 0.9 ms after the first part, and no answer to that" in finding.text
+    assert finding.weight is Weight.NOTE and not finding.trips
+
+
 def test_how_far_the_client_is_can_be_unknown() -> None:
     """A lite server, and nothing that shows how soon the client reacts: nothing is claimed."""
     packets = read_pcap("stun/chromium156_first_flight_ack.pcap")[:3]
