@@ -26,6 +26,7 @@ MAX_EVENTS: Final = 400
 MAX_ADDRESSES: Final = 32
 _UNFOLDED_MEDIA: Final = 2
 _UNFOLDED_DATA: Final = 24
+_SENT: Final = ("sent by 0", "sent by 1")
 
 Flow = tuple[Address, Address, str]
 
@@ -45,8 +46,6 @@ class Session:
         """Flows by who sends on them: the side of the first address."""
         self._places: Final[dict[Place, Place]] = {}
         self.counts: Final[Counter[str]] = Counter()
-        self.sent: Final = [0, 0]
-        """Datagrams by who sent them, second sights included."""
         self.span: list[int] = []
         """Time of the earliest and of the latest datagram."""
         self.previous: Session | None = None
@@ -59,7 +58,7 @@ class Session:
         """Take one datagram of `side` in; return its event, or None when it was a second sight."""
         self.counts["datagrams"] += 1
         self.counts["cut"] += datagram.cut
-        self.sent[side] += 1
+        self.counts[_SENT[side]] += 1
         time_ns = datagram.time_ns
         times = [*self.span, time_ns]
         self.span = [min(times), max(times)]
@@ -128,6 +127,11 @@ class Session:
         return self.counts["datagrams"]
 
     @property
+    def sent(self) -> tuple[int, int]:
+        """Datagrams by who sent them, second sights included."""
+        return self.counts[_SENT[0]], self.counts[_SENT[1]]
+
+    @property
     def moved(self) -> bool:
         """Whether checks have told later that its flow belongs to another session."""
         return bool(self.counts["moved"])
@@ -158,9 +162,9 @@ class Session:
         self.events.extend(orphan.events)
         self.events.sort(key=lambda event: (event.time_ns, event.number))
         del self.events[self._limit :]
-        self.counts.update(orphan.counts)
-        for side in (0, 1):
-            self.sent[side] += orphan.sent[1 - side if swapped else side]
+        names = dict(zip(_SENT, _SENT[::-1], strict=True)) if swapped else {}
+        for what, count in orphan.counts.items():
+            self.counts[names.get(what, what)] += count
         self._sights.merge(orphan._sights)
         times = self.span + orphan.span
         self.span = [min(times), max(times)]
