@@ -11,6 +11,20 @@ from rich.console import Console
 
 from warp_tools.failure import ToolFailure
 
+MAX_DELAY_MS, MAX_PATIENCE_S = 1000, 60
+
+
+def _delay(value: float) -> float:
+    if not 0 <= value <= MAX_DELAY_MS:
+        raise typer.BadParameter(f"it is 0 to {MAX_DELAY_MS} ms")
+    return value
+
+
+def _patience(value: float) -> float:
+    if not 0 < value <= MAX_PATIENCE_S:
+        raise typer.BadParameter(f"it is a time above 0, up to {MAX_PATIENCE_S} s")
+    return value
+
 
 def probe(
     url: Annotated[
@@ -21,9 +35,14 @@ def probe(
         str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
     ] = "",
     delay: Annotated[
-        float, typer.Option(help="Keep each datagram so many ms, each way, to count round trips.")
+        float,
+        typer.Option(
+            help="Keep each datagram so many ms, each way, to count round trips.", callback=_delay
+        ),
     ] = 50.0,
-    patience: Annotated[float, typer.Option(help="Seconds that a call may take to connect.")] = 5.0,
+    patience: Annotated[
+        float, typer.Option(help="Seconds that a call may take to connect.", callback=_patience)
+    ] = 5.0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out consent and lost datagrams.")
     ] = False,
@@ -35,7 +54,8 @@ def probe(
     Never more than seven short calls, one after another, each ended again: what a few clients
     would send. Where tickets are given out, one of them begins with its first datagram.
 
-    Exit status: 0 for every grade but F, 1 for F or no server to probe, 2 a wrong command line.
+    Exit status: 0 for every grade but F, 1 for F or where no server is to be probed at this URL, 2
+    a wrong command line.
     """
     from warp.errors import InvalidConfig
     from warp_tools.probe import ProbeConfig

@@ -66,10 +66,21 @@ def test_nothing_listens(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err == f"warp: nothing listens at 127.0.0.1:{port}\n"
 
 
-@pytest.mark.parametrize("delay", ["-5", "9e9"])
-def test_impossible_options(capsys: pytest.CaptureFixture[str], delay: str) -> None:
-    assert outcome("http://x", "--delay", delay) == 1
-    assert "delay_s must be 0 to 1" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("option", "value", "says"),
+    [
+        ("--delay", "-5", "it is 0 to 1000 ms"),
+        ("--delay", "9e9", "it is 0 to 1000 ms"),
+        ("--delay", "nan", "it is 0 to 1000 ms"),
+        ("--patience", "0", "it is a time above 0"),
+        ("--patience", "inf", "it is a time above 0"),
+    ],
+)
+def test_impossible_options(
+    capsys: pytest.CaptureFixture[str], option: str, value: str, says: str
+) -> None:
+    assert outcome("http://x", option, value) == 2
+    assert says in capsys.readouterr().err
 
 
 def test_a_url_is_wanted() -> None:
