@@ -99,13 +99,17 @@ class EngineHost(Protocol):
 class Engine:
     """Runs one model for all of its slots."""
 
-    __slots__ = ("_broken", "_model", "_suspects", "_unusable", "_work", "counts", "info")
+    __slots__ = (
+        "_broken", "_model", "_suspects", "_unheard", "_unusable", "_work", "counts", "info",
+    )  # fmt: skip
 
     def __init__(self, model: VoiceModel) -> None:
         self._model = model
         self._suspects: set[Slot] = set()
         self._broken: set[Slot] = set()
         self._unusable: dict[Slot, int] = {}
+        self._unheard: set[Inject] = set()
+        """What the model could not be told, and our log knows it."""
         self._work: deque[tuple[Slot, Iterator[Any]]] = deque()
         self.counts = EngineCounts()
         self.info = model.info
@@ -149,7 +153,10 @@ class Engine:
         try:
             self._model.inject(slot, kind, text, delegation_id)
         except WarpError as error:
-            _log.warning("%s: %s", self.info.name, error)
+            # clients say how often
+            if kind not in self._unheard:
+                self._unheard.add(kind)
+                _log.warning("%s: %s", self.info.name, error)
 
     def cancel(self, slot: Slot, epoch: int) -> None:
         """Drop what a slot has not said yet."""

@@ -6,7 +6,8 @@
 
 Sound goes through the rings as it is; what is small and rare goes through the pipe. Batches and
 what is said about their slots keep their order. A worker that ends, or that owes a batch for
-`hang_s`, is a `failure`: whoever looks after the host stops it and makes another.
+`hang_s` or a slot for `open_timeout_s`, is a `failure`: whoever looks after the host stops it and
+makes another. While a worker does not read its pipe, orders wait here: the media thread never does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import logging
 import multiprocessing
 import os
 import pickle
+import select
 import signal
 import threading
 import time
@@ -45,8 +47,8 @@ from warp.errors import InternalError, InvalidState, UsageError
 _log = logging.getLogger(__name__)
 BATCHES_IN_FLIGHT: Final = 8
 """Batches that lie in a ring at the most; what does not fit is lost, and counted as late."""
-MAX_UNREAD: Final = 64_000
-"""Bytes told to a worker since it last answered."""
+MAX_WAITING: Final = 1_000
+"""Orders that wait for a worker which does not read; what it is told beyond is lost."""
 _BEGUN, _COST_US = 0, 1
 _STOP_S = 2.0
 _IDLE_S = 1.0
@@ -60,6 +62,8 @@ class WorkerConfig:
 
     hang_s: float = 5.0
     """A batch that is owed for so long is not coming."""
+    open_timeout_s: float = 10.0
+    """Nor is a slot that was asked for so long ago."""
     load_timeout_s: float = 120.0
     core: int | None = None
     """The core that the process keeps to; None: any."""
@@ -76,7 +80,7 @@ class _Orders:
     def __init__(self, config: WorkerConfig) -> None:
         self._config = config
         self._number = 0
-        self._asked: dict[int, Opened] = {}
+        self._asked: dict[int, tuple[Opened, float]] = {}
         self._next_ask = 0
         self._owed: deque[tuple[int, float]] = deque()
         self.hop = True
@@ -84,13 +88,13 @@ class _Orders:
 
     def _ask(self, done: Opened) -> int:
         self._next_ask += 1
-        self._asked[self._next_ask] = done
+        self._asked[self._next_ask] = done, time.monotonic()
         return self._next_ask
 
     def _opened(self, ask: int, result: Slot | Exception) -> None:
-        done = self._asked.pop(ask, None)
-        if done is not None:
-            done(result)
+        asked = self._asked.pop(ask, None)
+        if asked is not None:
+            asked[0](result)
 
     def _owe(self) -> int:
         self._number += 1
@@ -106,12 +110,27 @@ class _Orders:
             self.failure = reason
             self._owed.clear()
         asked, self._asked = self._asked, {}
-        for done in asked.values():
+        for done, _ in asked.values():
             done(InvalidState(reason))
 
     def _watch(self) -> None:
         if self._owed and time.monotonic() - self._owed[0][1] > self._config.hang_s:
             self._fail(f"the engine has said nothing for {self._config.hang_s:g} s")
+        oldest, limit = next(iter(self._asked.values()), None), self._config.open_timeout_s
+        if oldest is not None and time.monotonic() - oldest[1] > limit:
+            self._fail(f"the engine has opened no session for {limit:g} s")
+
+
+def _has_room(pipe: Connection, within_s: float) -> bool:
+    """Tell whether a message can be written without waiting for a reader.
+
+    A socket says so while a quarter of its buffer is taken at the most.
+    """
+    if not hasattr(select, "poll"):
+        return True
+    poll = select.poll()
+    poll.register(pipe.fileno(), select.POLLOUT)
+    return bool(poll.poll(within_s * 1000))
 
 
 def _ring(memory: SharedMemory) -> Ring:
@@ -249,7 +268,8 @@ class ProcessHost(_Orders):
         self._pipe: Connection | None = None
         self._memory: list[SharedMemory] = []
         self._rings: list[Ring] = []
-        self._unread = 0
+        self._waiting: deque[Order] = deque()
+        """Orders that the process has no room for yet."""
         self.info: ModelInfo
 
     @property
@@ -310,6 +330,7 @@ class ProcessHost(_Orders):
         atexit.unregister(self.stop)
         if self._process is not None:
             self._send(("stop",))
+            self._flush(_STOP_S)
             self._process.join(_STOP_S if self.failure is None else 0.1)
             if self._process.is_alive():
                 self._process.kill()
@@ -338,8 +359,10 @@ class ProcessHost(_Orders):
     def submit(self, batch: Sequence[StepIn]) -> int:
         """Hand over a batch; one that does not fit into the ring is lost."""
         number = self._owe()
-        if self.failure is None and self._rings[0].write(pack_batch(number, batch)):
-            self._wake()
+        # orders that wait come before it: what does not read them takes no batch either
+        ready = self.failure is None and not self._waiting
+        if ready and self._rings[0].write(pack_batch(number, batch)):
+            self._write(_WAKE)
         return number
 
     def collect(self) -> list[StepOut]:
@@ -348,11 +371,11 @@ class ProcessHost(_Orders):
         if self.failure is not None:
             return outs
         while (record := self._rings[1].read()) is not None:
-            self._unread = 0
             number, found = unpack_outs(record, self.info.frame_samples_out)
             self._paid(number)
             outs += found
         self._read_pipe()
+        self._flush()
         self._watch()
         return outs
 
@@ -378,22 +401,22 @@ class ProcessHost(_Orders):
         self._send(("close", slot))
 
     def _send(self, order: Order) -> None:
-        if self.failure is None and self._pipe is not None:
-            raw = pickle.dumps(order)
-            self._unread += len(raw)
-            if self._unread > MAX_UNREAD and order[0] == "inject":
-                # a full pipe would hold up the media thread
-                _log.warning("the engine does not read: what it is told is lost")
-                return
-            try:
-                self._pipe.send_bytes(raw)
-            except (OSError, ValueError):
-                self._fail("the engine's process has ended")
+        if self.failure is not None or self._pipe is None:
+            return
+        if order[0] != "inject" or len(self._waiting) < MAX_WAITING:
+            self._waiting.append(order)
+        self._flush()
 
-    def _wake(self) -> None:
+    def _flush(self, within_s: float = 0.0) -> None:
+        """Write the orders that wait, as far as the pipe has room, or comes to have it in time."""
+        waiting, pipe = self._waiting, self._pipe
+        while waiting and self.failure is None and pipe and _has_room(pipe, within_s):
+            self._write(pickle.dumps(waiting.popleft()))
+
+    def _write(self, message: bytes) -> None:
         if self._pipe is not None:
             try:
-                self._pipe.send_bytes(_WAKE)
+                self._pipe.send_bytes(message)
             except (OSError, ValueError):
                 self._fail("the engine's process has ended")
 

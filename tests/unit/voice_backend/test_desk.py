@@ -214,6 +214,21 @@ def test_a_good_frame_between_forgives_the_others(caplog: pytest.LogCaptureFixtu
     assert len(caplog.records) == 1
 
 
+def test_what_a_model_cannot_be_told_is_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    """How often is for clients to say."""
+    room = Room(model=EchoModel(rate=48_000))
+    slot, line = room.join()
+    for _ in range(5):
+        room.desk.inject(slot, Inject.THINKING, "do you hear", None)
+        room.desk.inject(slot, Inject.COMMENTARY, "or this", None)
+        room.run(1)
+    assert not line.of(Failed)
+    assert [record.getMessage() for record in caplog.records] == [
+        "echo: this model takes no thinking",
+        "echo: this model takes no commentary",
+    ]
+
+
 def test_one_that_raises_once_is_forgiven() -> None:
     room = Room({"bad": {5: [Raise(always=False)]}})
     slot, line = room.join("bad")

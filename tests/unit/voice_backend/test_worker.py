@@ -24,7 +24,7 @@ from voice_backend.model import (
     StepIn,
 )
 from voice_backend.models.scripted import Ask, Reflect, Say, ScriptedModel, Wait
-from voice_backend.worker import ProcessHost, ThreadHost, WorkerConfig
+from voice_backend.worker import MAX_WAITING, ProcessHost, ThreadHost, WorkerConfig
 from warp.errors import InvalidState
 
 SCRIPTS = {
@@ -150,6 +150,43 @@ def test_a_process_that_is_killed_is_told_and_leaves_nothing() -> None:
     assert isinstance(asked[0], InvalidState)
     host.stop()
     assert shared_memory() <= before
+
+
+@pytest.mark.slow
+def test_a_process_that_hangs_before_any_session_is_told_to_who_asks() -> None:
+    host = ProcessHost(MODEL, WorkerConfig(open_timeout_s=0.2))
+    host.start()
+    asked: list = []
+    os.kill(host.pid or 0, signal.SIGSTOP)
+    host.open(SessionConfig(), asked.append)
+    until(lambda: host.collect() is not None and host.failure)
+    assert host.failure == "the engine has opened no session for 0.2 s"
+    assert isinstance(asked[0], InvalidState)
+    host.stop()
+
+
+@pytest.mark.slow
+def test_a_process_that_does_not_read_holds_nobody_up() -> None:
+    """What its pipe has no room for waits, in order, and is bounded; nothing but words is lost."""
+    host = ProcessHost(MODEL)
+    host.start()
+    slots = [opened(host) for _ in range(3)]
+    os.kill(host.pid or 0, signal.SIGSTOP)
+    for n in range(20 * MAX_WAITING):
+        host.inject(slots[0], Inject.THINKING, "so many words", None)
+        if n % MAX_WAITING == 0:
+            host.cancel(slots[1], n)
+    for slot in slots:
+        host.close(slot)
+    assert MAX_WAITING <= len(host._waiting) < MAX_WAITING + 30
+    asked: list = []
+    host.open(SessionConfig(), asked.append)
+    os.kill(host.pid or 0, signal.SIGCONT)
+    until(lambda: host.collect() or asked)
+    assert isinstance(asked[0], Slot)
+    assert not host._waiting
+    assert host.failure is None
+    host.stop()
 
 
 @pytest.mark.slow
