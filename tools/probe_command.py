@@ -26,6 +26,17 @@ def _patience(value: float) -> float:
     return value
 
 
+Delay = Annotated[
+    float,
+    typer.Option(
+        help="Keep each datagram so many ms, each way, to count round trips.", callback=_delay
+    ),
+]
+Patience = Annotated[
+    float, typer.Option(help="Seconds that a call may take to connect.", callback=_patience)
+]
+
+
 def probe(
     url: Annotated[
         str,
@@ -34,15 +45,8 @@ def probe(
     token: Annotated[
         str, typer.Option(envvar="WARP_TOKEN", help="Bearer token, if the server wants one.")
     ] = "",
-    delay: Annotated[
-        float,
-        typer.Option(
-            help="Keep each datagram so many ms, each way, to count round trips.", callback=_delay
-        ),
-    ] = 50.0,
-    patience: Annotated[
-        float, typer.Option(help="Seconds that a call may take to connect.", callback=_patience)
-    ] = 5.0,
+    delay: Delay = 50.0,
+    patience: Patience = 5.0,
     quick: Annotated[
         bool, typer.Option("--quick", help="Leave out consent and lost datagrams.")
     ] = False,
