@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from warp_tools.capture.facts import Facts, measure
 from warp_tools.capture.finding import IDS, Finding, Weight
 from warp_tools.capture.findings import findings
 
+ROOT = Path(__file__).parents[4]
 PAIR = struct.Struct("!QQ")
 FULL13 = replace(WARP, sped=False, snap=False, early_data=False)
 DEFAULT = "stun/chromium156_default"
@@ -416,6 +418,12 @@ def test_the_version_says_who_held_it_back() -> None:
     assert "A can do 1.3" in told["dtls12"].text and "B did not offer it" in told["dtls12"].text
     told = of_packets(read_pcap("dtls/aiortc116_chromium156.pcap"))
     assert "B offered 1.3; A chose 1.2" in told["dtls12"].text
+
+
+def test_every_finding_is_in_the_note_with_its_meaning() -> None:
+    note = (ROOT / "drafts/notes/captures.md").read_text()
+    for name, meaning in IDS.items():
+        assert f"| `{name}` | {meaning} |" in note
 
 
 def test_every_finding_has_a_sentence_and_numbers_that_exist() -> None:
