@@ -62,7 +62,7 @@ class WorkerConfig:
 
     hang_s: float = 5.0
     """A batch that is owed for so long is not coming."""
-    open_timeout_s: float = 10.0
+    open_timeout_s: float = 5.0
     """Nor is a slot that was asked for so long ago."""
     load_timeout_s: float = 120.0
     core: int | None = None
