@@ -27,6 +27,9 @@ MAX_IN = 512
 MAX_OUT = 6_000
 MAX_PAYLOAD_BYTES = SenderConfig().max_payload_bytes
 _MAX_CATCH_UP = 8
+# frames that come one by one, and this far apart, are no burst: what jitter brings early may leave
+# early, by one slot at most. Queued, all that follow would wait as well, each for its slot
+_APART_S = SLOT_S / 4
 # a frame up to this late continues its talkspurt: the listener's jitter buffer absorbs it
 _LATE_TICKS = 3 * SLOT_TICKS
 
@@ -171,6 +174,7 @@ class AudioOut:
         "_queue",
         "_queued_ticks",
         "_registered",
+        "_sent_at",
         "_starved",
         "_talkspurt",
     )
@@ -186,6 +190,7 @@ class AudioOut:
         self._grid = driver.clock.slot_start(self._phase, 0)
         self._next_tick = 0  # samples since the clock's origin
         self._registered = False
+        self._sent_at = 0.0
         self._starved = True
         self._talkspurt = False
         self._muted = False
@@ -232,8 +237,8 @@ class AudioOut:
         """Send a frame that finds its slot free, without the queue (the hot path)."""
         driver, peer = self._driver, self._peer
         now = driver.now()
-        present = self._begin(now)
-        if self._next_tick >= present + SLOT_TICKS:
+        ahead = self._next_tick - self._begin(now)
+        if ahead >= SLOT_TICKS and (ahead >= 2 * SLOT_TICKS or now < self._sent_at + _APART_S):
             return False
         marker, lane = not self._talkspurt, peer.lane
         if lane is not None:
@@ -243,6 +248,7 @@ class AudioOut:
         if item is None:
             return False
         self._talkspurt = True
+        self._sent_at = now
         self._next_tick += duration
         self._played_ticks += duration
         driver.send_datagram(item)
@@ -332,6 +338,7 @@ class AudioOut:
             queue.popleft()
             self._talkspurt = True
             self._starved = False
+            self._sent_at = now
             self._next_tick += duration
             self._queued_ticks -= duration
             self._played_ticks += duration

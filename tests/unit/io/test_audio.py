@@ -457,3 +457,30 @@ def test_a_reader_hears_nothing_after_the_end() -> None:
     audio._close()
     audio._receive([frame(0)])
     assert numbers == []
+
+
+# -- passing through ---------------------------------------------------------------------------
+
+
+def test_what_jitter_brings_early_leaves_at_once_and_what_follows_does_not_wait_either() -> None:
+    around = Surroundings()
+    came = []
+    for number in range(20):
+        # one by one, 20 ms apart; the fifth comes 8 ms early, into the slot of the fourth
+        at = 1000.0 + number * 0.02 + 0.002 - (0.008 if number == 5 else 0.0)
+        around.loop.advance(at - around.loop.time())
+        came.append(around.loop.time())
+        around.say(1, number)
+    assert around.numbers == list(range(20))
+    assert around.times == pytest.approx(came)
+    assert steps(around.timestamps) == {SLOT_TICKS}
+
+
+def test_a_second_early_one_waits() -> None:
+    around = Surroundings()
+    for number, at in enumerate((0.0, 0.006, 0.012)):
+        around.loop.advance(1000.0 + at - around.loop.time())
+        around.say(1, number)
+    assert around.numbers == [0, 1]  # one slot ahead, and no more
+    around.loop.advance(0.03)
+    assert around.numbers == [0, 1, 2]
