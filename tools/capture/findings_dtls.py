@@ -185,28 +185,39 @@ def _waits(facts: Facts) -> Iterator[Finding]:
 
 def _late_client(facts: Facts) -> Iterator[Finding]:
     """The server's flight was there, and the client did not go on."""
-    start, vantage = facts.start, facts.vantage
-    if not start.server_flight or not start.client_flight:
+    start, shake = facts.start, facts.session.handshake
+    if not start.server_flight or not start.client_flight or facts.session.cut:
         return
     last, goes_on = start.server_flight[-1], start.client_flight[0]
-    wait = (goes_on.time_ns - last.last_ns - vantage.ways_ns[goes_on.side]) / 1e6
-    again = any(
-        last.time_ns < event.time_ns <= goes_on.time_ns
-        for event in (*facts.session.handshake.repeats, *_copies(facts))
-    )
-    if wait > LATE_MS and not again and not last.lost and not facts.session.cut:
+    wait = (goes_on.time_ns - last.last_ns - facts.vantage.ways_ns[goes_on.side]) / 1e6
+    hellos = [event for event, _ in shake.hellos]
+    between = range(last.time_ns + 1, goes_on.time_ns + 1)
+    if wait <= LATE_MS or any(event.time_ns in between for event in hellos):
+        return
+    who, whom = facts.letter(goes_on.side), facts.letter(last.side)
+    rest = [one.event for one in shake.flight(last.side) if one.event.time_ns in between]
+    if rest:
+        yield Finding(
+            id="dtls-timer-wait",
+            weight=Weight.COST,
+            text=f"{who} went on {wait:.0f} ms after the flight of {whom}, when more of that had "
+            f"come (#{rest[-1].number}): it had not arrived whole before, or {who} was slow.",
+            ms=wait,
+            datagrams=(last.number, rest[-1].number),
+        )
+    elif not last.lost and not any(event.time_ns in between for event in _again(facts)):
         yield Finding(
             id="client-flight-late",
             weight=Weight.COST,
-            text=f"The flight of {facts.letter(goes_on.side)} left {wait:.0f} ms after that of "
-            f"{facts.letter(last.side)} had arrived.",
+            text=f"The flight of {who} left {wait:.0f} ms after that of {whom} had arrived.",
             ms=wait,
             datagrams=(last.number, goes_on.number),
         )
 
 
-def _copies(facts: Facts) -> Iterator[Event]:
-    """Yield datagrams of the handshake that came once more, byte for byte."""
+def _again(facts: Facts) -> Iterator[Event]:
+    """Yield datagrams of the handshake that came once more."""
+    yield from facts.session.handshake.repeats
     for event in facts.session.events:
         if event.dtls is not None and (event.marked(Mark.COPY) or event.marked(Mark.DUPLICATE)):
             yield event
