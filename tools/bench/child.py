@@ -1,6 +1,7 @@
 """A measured process: `python -m warp_tools.bench.child STACK client|server`.
 
-STACK is `ours` or `aiortc`, with `-codec` for those that decode and encode; `load` only calls.
+STACK is `ours` or `aiortc`, with `-codec` for those that decode and encode, `aiortc-released-codec`
+with settings of its own; `load` only calls.
 
 Obeys one order a line (see `warp_tools.lines`) and measures its own CPU time around it.
 """
@@ -167,7 +168,10 @@ async def main(stack: str, role: str) -> None:
     if stack.endswith("-codec"):
         from warp_tools.bench.talkers import AiortcTalker, OurTalker
 
-        party = AiortcTalker() if stack == "aiortc-codec" else OurTalker()
+        # "aiortc-codec" codes as ours does, "aiortc-released-codec" as it does by itself
+        party = OurTalker()
+        if stack.startswith("aiortc"):
+            party = AiortcTalker(as_released="released" in stack)
     elif stack == "aiortc":
         from warp_tools.bench.aiortc_party import AiortcParty
 

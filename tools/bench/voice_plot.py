@@ -60,11 +60,11 @@ def _draw_times(axes: Any, report: VoiceReport) -> None:
             shares = np.arange(1, len(times) + 1) / len(times)
             axes.step(times, shares, where="post", label=f"{number} sessions")
     for limit, share in ((P50_TARGET_MS, 0.5), (P95_TARGET_MS, 0.95)):
-        axes.plot([limit], [share], "k_", markersize=14)
+        axes.plot([limit], [share], "kD", markersize=5, zorder=5)
         axes.annotate(
             f"target p{share:.0%}".rstrip("%"),
             (limit, share),
-            xytext=(8, -12),
+            xytext=(8, -4),
             textcoords="offset points",
             fontsize=8,
         )
