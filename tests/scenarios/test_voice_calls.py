@@ -113,6 +113,36 @@ def test_what_is_said_comes_back() -> None:
     run(story, EchoModel)
 
 
+@pytest.mark.slow
+def test_a_voice_is_told_of_the_greeting_that_plays() -> None:
+    """So that who talks into it is not taken for somebody who speaks while nobody does."""
+    opened: list[SessionConfig] = []
+
+    class Told(EchoModel):
+        def open(self, config):  # type: ignore[no-untyped-def]
+            opened.append(config)
+            return super().open(config)
+
+    async def story(house: House) -> None:
+        async def signal(offer: str) -> str:
+            session = house.server.accept_offer(offer)
+            for payload in tone(300, 2.0):
+                session.audio_out.send(payload, non_personal=True)
+            house.attending.append(asyncio.create_task(house.voices.attend(session)))
+            return session.answer
+
+        call = await house.client.connect(signal, config=CLIENT)
+        await until(lambda: opened)
+        assert 0 < opened[0].greeting_ms <= 2_000
+        await call.close()
+        plain = await house.call()
+        await until(lambda: len(opened) == 2)
+        assert opened[1].greeting_ms == 0
+        await plain.close()
+
+    run(story, Told)
+
+
 class Raises(EchoModel):
     """A model that is broken: no step of it succeeds."""
 
