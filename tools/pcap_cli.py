@@ -42,7 +42,10 @@ Sessions = Annotated[
     list[int] | None, typer.Option("--session", help="Only this session; may be repeated.")
 ]
 Keylog = Annotated[
-    Path | None, typer.Option(help="SSLKEYLOGFILE of either end: SCTP and messages are read too.")
+    Path | None,
+    typer.Option(
+        help="SSLKEYLOGFILE of either end, beside what a pcapng carries: SCTP is read too."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 

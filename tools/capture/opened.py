@@ -59,10 +59,16 @@ class Opened:
     """Everything that the keys have opened."""
 
     def __init__(self, keylog: KeyLog) -> None:
+        self._keylog: Final = keylog
         self._sessions: Final = Sessions(keylog)
         self._connections: Final[dict[int, Inside]] = {}
         self._owners: Final[dict[int, int]] = {}
         self._words: Final[dict[int, list[str]]] = {}
+
+    def learn(self, secrets: bytes) -> None:
+        """Take in lines of a key log."""
+        for number, line in enumerate(secrets.decode("ascii", "replace").splitlines(), 1):
+            self._keylog.add_line(line, number)
 
     def receive(self, datagram: Datagram) -> None:
         """Take one datagram in."""

@@ -45,13 +45,13 @@ def read(
     fold: bool = True,
     opened: Opened | None = None,
 ) -> Result:
-    """Read a capture. `opened` is told of every datagram first.
+    """Read a capture. `opened` is told of every datagram first; so are keys that the file carries.
 
     Raises `CaptureError` when the file cannot be read.
     """
     finder = Finder(limit=limit, fold=fold)
     with open_capture(path) as reader:
-        _fill(finder, in_order(reader), opened)
+        opened = _fill(finder, in_order(reader), opened, reader)
     notes = reader.notes()
     places = Places()
     is_pipe = str(path) == "-" or not Path(path).is_file()
@@ -70,9 +70,30 @@ def read(
     return Result(finder, reader, notes, opened)
 
 
-def _fill(finder: Finder, datagrams: Iterable[Datagram], opened: Opened | None = None) -> None:
+def _fill(
+    finder: Finder,
+    datagrams: Iterable[Datagram],
+    opened: Opened | None = None,
+    reader: Reader | None = None,
+) -> Opened | None:
+    """Tell the finder of every datagram; return what has opened them, if anything has."""
+    known = 0
     for datagram in datagrams:
+        if reader is not None and len(reader.frames.secrets) > known:
+            opened = _with_secrets(opened, reader.frames.secrets[known:])
+            known = len(reader.frames.secrets)
         if opened is not None:
             opened.receive(datagram)
         finder.receive(datagram)
     finder.finish()
+    return opened
+
+
+def _with_secrets(opened: Opened | None, secrets: bytes) -> Opened:
+    """Return an opener that knows the secrets which a pcapng file carries."""
+    from warp_tools.capture.opened import Opened
+    from warp_tools.decrypt.keylog import KeyLog
+
+    opened = Opened(KeyLog()) if opened is None else opened
+    opened.learn(secrets)
+    return opened

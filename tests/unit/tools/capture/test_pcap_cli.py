@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,15 @@ from tests.unit.tools.capture.builder import (
     CLIENT,
     SERVER,
     Packet,
+    block,
     call,
+    enhanced,
     ethernet,
     frames,
+    interface,
     ip_udp,
     pcap,
+    section,
 )
 from warp_tools.cli import app
 from warp_tools.pcap_cli import app as pcap_app
@@ -104,6 +109,22 @@ def test_a_key_log_opens_sctp() -> None:
     assert "channels agreed on in advance and announced by DCEP" in told
     missing = run("pcap", "show", f"{CALL}.pcap", "--keylog", "/no/such/log")
     assert missing.exit_code != 0
+
+
+@pytest.mark.parametrize("where", ["", "-"])
+def test_keys_that_a_capture_carries_open_it(where: str, tmp_path: Path) -> None:
+    """As editcap --inject-secrets writes them; no option is needed."""
+    log = Path(f"{CALL}.keys").read_bytes()
+    secrets = struct.pack("<II", 0x544C534B, len(log)) + log + bytes(-len(log) % 4)
+    blocks = section() + interface() + block(10, secrets)
+    blocks += b"".join(enhanced(packet) for packet in frames(read_pcap(f"{CALL}.pcap")))
+    capture = tmp_path / "with.pcapng"
+    capture.write_bytes(blocks)
+    done = runner.invoke(
+        pcap_app, ["explain", "--json", where or str(capture)], input=blocks if where else None
+    )
+    (told,) = json.loads(done.stdout)["sessions"]
+    assert told["dcep"] == "both" and not any("keylog" in why for why in told["unknown"].values())
 
 
 def test_standard_input_and_a_note(tmp_path: Path) -> None:
