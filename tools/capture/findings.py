@@ -110,11 +110,12 @@ def _places(facts: Facts) -> Iterator[Finding]:
             text += "one shows: missed at the first."
         yield Finding(id="two-places", weight=Weight.NOTE, text=text)
     if facts.lost:
+        them = "it" if len(facts.lost) == 1 else "them"
         yield Finding(
             id="datagram-lost",
             weight=Weight.FAULT,
             text=f"{several(len(facts.lost), 'datagram')} did not show at the second place: lost "
-            "on the way there, unless the capture missed them.",
+            f"on the way there, unless the capture missed {them}.",
             datagrams=_numbers(facts.lost),
         )
 

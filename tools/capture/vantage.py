@@ -124,7 +124,7 @@ def _why_not(start: Start, measured: bool) -> str:
         return "only one side's checks were answered, and no DTLS shows how far the other side is"
     if start.session.checks.first is not None:
         return "no answer to a check was captured"
-    return "there are no checks and no whole DTLS handshake to measure by"
+    return "there are no checks, and no whole DTLS handshake without repeats, to measure by"
 
 
 def _shortest(samples: list[Exchange]) -> int | None:
