@@ -11,6 +11,7 @@ import contextlib
 import errno
 import socket
 import struct
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 
@@ -78,6 +79,16 @@ def connect_udp(local: Address, remote: Address) -> socket.socket:
     return sock
 
 
+class _Read(threading.local):
+    """What the sockets of a thread read into, so that a datagram costs the memory that it needs."""
+
+    def __init__(self) -> None:
+        self.buffer = memoryview(bytearray(MAX_DATAGRAM))
+
+
+_read = _Read()
+
+
 def _ignore(data: bytes, address: tuple[str, int]) -> None:
     """Take in nothing any more."""
 
@@ -132,15 +143,15 @@ class UdpSocket:
         return self._sock.fileno()
 
     def _drain(self) -> None:
-        recvfrom = self._sock.recvfrom
+        recvfrom_into, buffer = self._sock.recvfrom_into, _read.buffer
         receive = self._receive
         limit, count = self._limit, 0
         held = self._held = []
         try:
             while count < limit:
-                data, address = recvfrom(MAX_DATAGRAM)
+                size, address = recvfrom_into(buffer)
                 count += 1
-                receive(data, address)
+                receive(buffer[:size].tobytes(), address)
             # there may be more: we are called again then, which costs less than to ask in vain
             self._limit = min(2 * limit, READ_BATCH)
         except BlockingIOError:

@@ -125,13 +125,15 @@ class FakeSocket:
         self.runs.append((list(run), int.from_bytes(size, "little")))
         return sum(map(len, run))
 
-    def recvfrom(self, limit: int) -> tuple[bytes, Any]:
+    def recvfrom_into(self, buffer: memoryview) -> tuple[int, Any]:
         if not self.arrived:
             raise BlockingIOError
         item = self.arrived.pop(0)
         if isinstance(item, OSError):
             raise item
-        return item
+        data, address = item
+        buffer[: len(data)] = data
+        return len(data), address
 
     def close(self) -> None:
         self.number = -1
