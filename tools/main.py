@@ -10,7 +10,10 @@ from collections.abc import Sequence
 
 from warp_tools.failure import ToolFailure
 
-NEEDED = ("typer", "rich", "numpy", "av", "starlette", "hypercorn", "python_multipart")
+NEEDED = (
+    *("typer", "rich", "numpy", "av", "pydantic", "soxr"),
+    *("starlette", "hypercorn", "python_multipart"),
+)
 FAILED, MISSING, INTERRUPTED = 1, 2, 130
 
 

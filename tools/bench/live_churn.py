@@ -60,7 +60,7 @@ _DRAINED: Final = 8
 _KILLED: Final = 4
 """Of either kind."""
 _PAST: Final = [{"role": "user", "content": [{"text": "so it went"}]}] * 128
-_WORDS: Final = [Say(frames=25, text=word) for word in ("good", "day", "to", "you") * 5]
+_WORDS: Final = [Say(frames=12, text=word) for word in ("good", "day", "to", "you") * 10]
 SCRIPTS: Final[dict[str, Script]] = {
     "greets": {0: _WORDS},
     "delegates": {2: [Ask(delegation_id="d1")]},
@@ -136,9 +136,9 @@ class Churn:
             end = await begin(moment, "goodbye" if stay else ending, number)
             if not stay:
                 await end()
-        except (Refused, WarpError) as error:
+        except (Refused, TimeoutError, WarpError) as error:
             # a machine that is busy has no time for one more
-            way = f"turned away: {error}"
+            way = f"turned away: {error or type(error).__name__}"
             end = _nothing
         self.ways[way] += 1
         return end
@@ -345,7 +345,7 @@ async def live_churn(
             # what is kept for good is made by the first ones
             await place.drain(0)
             async with place.house() as (_, churn, url):
-                await churn.run(range(2 * AT_ONCE))
+                await churn.run(range(min(sessions, 2 * AT_ONCE)))
                 before = await place.settled(None)
                 each = max(AT_ONCE, sessions // max(1, rounds))
                 for first in range(0, sessions, each):
