@@ -114,18 +114,15 @@ class _Orders:
             done(InvalidState(reason))
 
     def _watch(self) -> None:
-        if self._owed and time.monotonic() - self._owed[0][1] > self._config.hang_s:
-            self._fail(f"the engine has said nothing for {self._config.hang_s:g} s")
-        oldest, limit = next(iter(self._asked.values()), None), self._config.open_timeout_s
-        if oldest is not None and time.monotonic() - oldest[1] > limit:
-            self._fail(f"the engine has opened no session for {limit:g} s")
+        now, hang_s, open_s = time.monotonic(), self._config.hang_s, self._config.open_timeout_s
+        if self._owed and now - self._owed[0][1] > hang_s:
+            self._fail(f"the engine has said nothing for {hang_s:g} s")
+        elif self._asked and now - next(iter(self._asked.values()))[1] > open_s:
+            self._fail(f"the engine has opened no session for {open_s:g} s")
 
 
 def _has_room(pipe: Connection, within_s: float) -> bool:
-    """Tell whether a message can be written without waiting for a reader.
-
-    A socket says so while a quarter of its buffer is taken at the most.
-    """
+    """Tell whether a message can be written at once: a quarter of the buffer is full at most."""
     if not hasattr(select, "poll"):
         return True
     poll = select.poll()
@@ -370,10 +367,15 @@ class ProcessHost(_Orders):
         outs: list[StepOut] = []
         if self.failure is not None:
             return outs
-        while (record := self._rings[1].read()) is not None:
-            number, found = unpack_outs(record, self.info.frame_samples_out)
-            self._paid(number)
-            outs += found
+        try:
+            while (record := self._rings[1].read()) is not None:
+                number, found = unpack_outs(record, self.info.frame_samples_out)
+                self._paid(number)
+                outs += found
+        except Exception:
+            # memory that another process has spoilt may hold anything, tick after tick
+            _log.exception("what the engine's process says cannot be read")
+            self._fail("the engine's process cannot be understood")
         self._read_pipe()
         self._flush()
         self._watch()
@@ -401,11 +403,10 @@ class ProcessHost(_Orders):
         self._send(("close", slot))
 
     def _send(self, order: Order) -> None:
-        if self.failure is not None or self._pipe is None:
-            return
-        if order[0] != "inject" or len(self._waiting) < MAX_WAITING:
+        is_lost = order[0] == "inject" and len(self._waiting) >= MAX_WAITING
+        if self.failure is None and not is_lost:
             self._waiting.append(order)
-        self._flush()
+            self._flush()
 
     def _flush(self, within_s: float = 0.0) -> None:
         """Write the orders that wait, as far as the pipe has room, or comes to have it in time."""

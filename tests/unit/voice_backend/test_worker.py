@@ -166,6 +166,18 @@ def test_a_process_that_hangs_before_any_session_is_told_to_who_asks() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("junk", [b"", b"\xff" * 12, b"\0" * 11 + b"\1" + b"\xff" * 60])
+def test_a_process_that_has_spoilt_its_memory_is_of_no_use(junk: bytes) -> None:
+    host = ProcessHost(MODEL)
+    host.start()
+    opened(host)
+    host._rings[1].write([junk])
+    assert host.collect() == []
+    assert host.failure == "the engine's process cannot be understood"
+    host.stop()
+
+
+@pytest.mark.slow
 def test_a_process_that_does_not_read_holds_nobody_up() -> None:
     """What its pipe has no room for waits, in order, and is bounded; nothing but words is lost."""
     host = ProcessHost(MODEL)
