@@ -60,6 +60,8 @@ MEAN_CALL_S: Final = 45.0
 SHORTEST_CALL_S: Final = 10.0
 STORM: Final = 4
 """One call in so many hangs up at once with others, halfway through."""
+BETWEEN_S: Final = 0.5
+"""From the end of a call to the next in its place: by then the server has freed the slot."""
 _LOAD_S = 120.0
 _PARTY = "warp_tools.bench.voice_party"
 PHRASES: Final = (
@@ -140,6 +142,7 @@ class _Bench:
             told = await server.expect("stats")
         finally:
             await server.stop()
+        told["refused"] += crowd.failed
         trial = _trial(sessions, heard, told, cores)
         self.report.trials.append(trial)
         self.report.seconds[sessions] = held_s
@@ -164,7 +167,7 @@ def _trial(
         longest_late_run=frames["longest_late_run"],
         reply_ms=_shares([reply.ms for one in found for reply in one.replies]),
         stages_ms=medians({number: one.replies for number, one in heard.items()}, answers),
-        barge_in_ms=_shares([max(0.0, ms - delay_ms) for ms in stops]),
+        barge_in_ms=_shares([ms - delay_ms for ms in stops]),
         barge_in_heard_ms=_shares(stops),
         replies=sum(len(one.replies) for one in found),
         unanswered=sum(one.unanswered for one in found),
@@ -199,6 +202,8 @@ class _Crowd:
         self._client = Client()
         self._turn = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
+        self.failed = 0
+        """Calls that were not connected."""
 
     async def talk(self, port: int) -> dict[int, Heard]:
         """Let them talk; returns what each call heard, by its number at the server."""
@@ -226,12 +231,18 @@ class _Crowd:
             end = min(until, now + SHORTEST_CALL_S + luck.expovariate(1 / MEAN_CALL_S))
             if number % STORM == STORM - 1 and now < storm:
                 end = min(end, storm)
-            session, name = await self._call(front)
+            try:
+                session, name = await self._call(front)
+            except WarpError:
+                self.failed += 1
+                await asyncio.sleep(BETWEEN_S)
+                continue
             try:
                 heard[name] = await Caller(session, self._plan, luck).run(end)
             finally:
                 with contextlib.suppress(WarpError):
                     await session.close()
+            await asyncio.sleep(BETWEEN_S)
 
     async def _call(self, front: int) -> tuple[Session, int]:
         name = 0

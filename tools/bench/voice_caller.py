@@ -64,7 +64,7 @@ class Heard:
 
     replies: list[Reply] = field(default_factory=list)
     stops_ms: list[float] = field(default_factory=list)
-    """From 200 ms of speech into an answer to its last sound."""
+    """From 200 ms of speech into an answer to its last sound; below 0: it stopped before."""
     unanswered: int = 0
     overlaps: int = 0
 
@@ -129,7 +129,7 @@ class Caller:
             await asyncio.sleep(FRAME_S / 2)
             if self._loop.time() > spoken and self._quiet_for(_PAUSE_S):
                 break
-        self.heard.stops_ms.append(max(0.0, self._audible_at - spoken) * 1000)
+        self.heard.stops_ms.append((self._audible_at - spoken) * 1000)
         over = began + question.spoken * FRAME_S
         return await self._await_answer(began, question, over - _PAUSE_S, until)
 

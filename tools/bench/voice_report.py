@@ -37,7 +37,8 @@ class Trial:
     stages_ms: dict[str, float]
     """Medians, in the order of `STAGES`."""
     barge_in_ms: Shares
-    """From when the voice had heard 200 ms of its caller's speech to the last sound of its own."""
+    """From when the voice had heard 200 ms of its caller's speech to the last sound of its own; below
+    0: it was silent by then."""
     barge_in_heard_ms: Shares
     """The same as its caller has it: the jitter buffer's delay is in it."""
     replies: int
@@ -46,7 +47,7 @@ class Trial:
     calls: int
     """Calls begun; some hang up and others come in their place."""
     refused: int
-    """Calls that there was no room for."""
+    """Calls that there was no room for, or that were not connected."""
     tick_p99_ms: float
     server_mib: int
     neighbours_cores: float | None
