@@ -37,8 +37,9 @@ class Trial:
     stages_ms: dict[str, float]
     """Medians, in the order of `STAGES`."""
     barge_in_ms: Shares
-    """From when the voice had heard 200 ms of its caller's speech to the last sound of its own; below
-    0: it was silent by then."""
+    """From when the voice had heard 200 ms of its caller's speech to the last sound of its own.
+
+    Below 0: it was silent by then."""
     barge_in_heard_ms: Shares
     """The same as its caller has it: the jitter buffer's delay is in it."""
     replies: int
