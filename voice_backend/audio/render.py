@@ -27,7 +27,9 @@ _HEAR_MS = 80
 class Renderer:
     """One decoder, and what stands in where it has nothing."""
 
-    __slots__ = ("_decoder", "_made_up", "_ratio", "_unheard", "_unit", "comfort", "refused")
+    __slots__ = (
+        "_decoder", "_made_up", "_ratio", "_renewed", "_unheard", "_unit", "comfort", "refused",
+    )  # fmt: skip
 
     def __init__(self, rate: int) -> None:
         """`rate` is one of Opus's; raises InvalidConfig, OpusMissing."""
@@ -36,6 +38,8 @@ class Renderer:
         self._unit = rate // 400
         self._made_up = 1 << 30
         """Samples made up since the last packet that was decoded."""
+        self._renewed = True
+        """Whether the decoder knows nothing of an earlier voice."""
         self._unheard = 0
         """Samples since the background was looked at."""
         self.comfort = Comfort(rate)
@@ -49,19 +53,28 @@ class Renderer:
         samples = -(-step.ticks // self._ratio)
         if step.action is Action.RECOVER:
             try:
-                return self._decoder.recover(step.payload, self._whole(samples))[-samples:]
+                return self._fresh().recover(step.payload, self._whole(samples))[-samples:]
             except OpusError:
                 self.refused += 1
         return self._make_up(samples, pause=step.action is Action.COMFORT)
 
     def reset(self) -> None:
-        """Another voice follows."""
-        self._decoder.reset()
+        """Another voice follows: the decoder forgets the last one before it hears the next.
+
+        Not at once, since a peer can have a hundred follow each other within a frame.
+        """
+        self._renewed = False
         self._made_up = 1 << 30
+
+    def _fresh(self) -> OpusDecoder:
+        if not self._renewed:
+            self._renewed = True
+            self._decoder.reset()
+        return self._decoder
 
     def _play(self, step: Step) -> Frame:
         try:
-            pcm = self._decoder.decode(step.payload)
+            pcm = self._fresh().decode(step.payload)
         except OpusError:
             self.refused += 1
             return self._make_up(-(-step.ticks // self._ratio), pause=False)
