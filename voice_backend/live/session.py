@@ -67,7 +67,7 @@ from voice_backend.live.shapes import (
     SessionResource,
 )
 from voice_backend.live.sound import sound_of
-from voice_backend.live.startup import check_config, voice_config
+from voice_backend.live.startup import check_config, merged, voice_config
 from voice_backend.live.talk import Talk
 from voice_backend.model import (
     Cancelled,
@@ -79,6 +79,9 @@ from voice_backend.model import (
     SpeakingOn,
 )
 from warp.errors import InvalidState
+
+MAX_HELD: Final = 64
+"""Commands that may come before there is a voice."""
 
 
 class Phase(Enum):
@@ -112,7 +115,7 @@ class LiveSession:
 
     __slots__ = (
         "_appending", "_asked", "_asked_by", "_commands", "_config", "_expires_at", "_flood",
-        "_limits_at", "_next_usage_ms", "_outbox", "_usage_ratio", "id", "phase", "talk",
+        "_held", "_limits_at", "_next_usage_ms", "_outbox", "_usage_ratio", "id", "phase", "talk",
     )  # fmt: skip
 
     def __init__(self, ident: str, config: LiveConfig, *, wall_s: float, now: float) -> None:
@@ -124,6 +127,7 @@ class LiveSession:
         self._asked_by: str | None = None
         self._appending = Appending(config)
         self._commands: list[Command] = []
+        self._held: list[Command] = []
         self._outbox = Outbox(config.outgoing)
         self._flood = Flood(config.events_per_s, config.events_burst)
         self._expires_at = int(wall_s + config.expires_after_s)
@@ -246,7 +250,7 @@ class LiveSession:
                     appended, tell = self._appending.receive(
                         event, self.talk.played_ms, self._works_itself
                     )
-                    self._commands.append(tell)
+                    self._want(tell)
                     self._outbox.tell(appended)
                 case ResponseItemCreate() | ResponseCreate():
                     self._respond(event)
@@ -281,15 +285,15 @@ class LiveSession:
                     "immutable", "who works for a session is fixed", param="session.delegation.type"
                 )
             if isinstance(given, ResponsesDelegation) and isinstance(current, ResponsesDelegation):
-                given = _merged(current, given)
+                given = merged(current, given)
                 if given.responses is not None:
-                    self._commands.append(Reconfigure(given.responses))
+                    self._want(Reconfigure(given.responses))
             self._asked = self._asked.model_copy(update={"delegation": given})
             self._appending.begin(given)
         self._outbox.tell(SessionUpdated(session=self._resource(), client_event_id=event.event_id))
 
     def _mute(self, muted: bool, client_event_id: str | None) -> None:
-        self._commands.append(Mute(muted))
+        self._want(Mute(muted))
         self._outbox.tell(
             InputAudioMuted(
                 type="session.input_audio.muted" if muted else "session.input_audio.unmuted",
@@ -302,9 +306,16 @@ class LiveSession:
             raise LiveFault(
                 "invalid_state", "this session's work is its client's: append its results instead"
             )
-        self._commands.append(
-            AddItem(event.item) if isinstance(event, ResponseItemCreate) else GoOn()
-        )
+        self._want(AddItem(event.item) if isinstance(event, ResponseItemCreate) else GoOn())
+
+    def _want(self, command: Command) -> None:
+        """Have something done; what comes before there is a voice waits for it."""
+        if self.phase is not Phase.OPENING:
+            self._commands.append(command)
+        elif len(self._held) < MAX_HELD:
+            self._held.append(command)
+        else:
+            raise LiveFault("invalid_state", "wait for session.started: too much came before it")
 
     # -- the voice ---------------------------------------------------------------------------------
 
@@ -314,6 +325,8 @@ class LiveSession:
             return
         self._become(Input.OPENED)
         self._limits_at = now + self._config.expires_after_s
+        self._commands += self._held
+        self._held = []
         self._outbox.tell(SessionStarted(session=self._resource(), client_event_id=self._asked_by))
         self._tell_permissions(None)
 
@@ -464,17 +477,3 @@ class LiveSession:
 def _too_many(client_event_id: str | None) -> LiveFault:
     message = "too many events: send fewer"
     return LiveFault("rate_limited", message, client_event_id=client_event_id)
-
-
-def _merged(current: ResponsesDelegation, given: ResponsesDelegation) -> ResponsesDelegation:
-    """Return an update over what it updates: what is not said stays."""
-    responses = current.responses
-    if given.responses is not None and responses is not None:
-        changed = given.responses.model_dump(exclude_unset=True)
-        responses = responses.model_copy(update=changed)
-    delay = given.acknowledgement_delay_ms
-    if delay is None:
-        delay = current.acknowledgement_delay_ms
-    return ResponsesDelegation(
-        type="responses", responses=responses, acknowledgement_delay_ms=delay
-    )

@@ -90,3 +90,17 @@ def voice_config(asked: SessionConfig, limits: LiveConfig) -> tuple[VoiceConfig,
         delegates=True,
     )
     return config, "" if is_ours else name
+
+
+def merged(current: ResponsesDelegation, given: ResponsesDelegation) -> ResponsesDelegation:
+    """Return an update over what it updates: what is not said stays."""
+    responses = current.responses
+    if given.responses is not None and responses is not None:
+        changed = given.responses.model_dump(exclude_unset=True)
+        responses = responses.model_copy(update=changed)
+    delay = given.acknowledgement_delay_ms
+    if delay is None:
+        delay = current.acknowledgement_delay_ms
+    return ResponsesDelegation(
+        type="responses", responses=responses, acknowledgement_delay_ms=delay
+    )

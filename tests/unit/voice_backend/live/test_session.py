@@ -21,6 +21,7 @@ from voice_backend.live.commands import (
     TurnEnded,
     Work,
 )
+from voice_backend.live.session import MAX_HELD
 from voice_backend.live.shapes import SessionConfig
 from voice_backend.model import Cancelled, Delegate, Inject, InText, OutText, SpeakingOn
 
@@ -59,6 +60,29 @@ class TestStart:
         client = Client().over_socket()
         client.send(type="session.thinking.append", content="x", delegation_id=None, event_id="e")
         assert client.errors() == [("invalid_state", "type", "e")]
+
+    def test_what_is_told_while_it_opens_waits_for_the_voice(self) -> None:
+        client = Client().over_socket()
+        client.send(type="session.start", session={"model": "m"})
+        client.commands()
+        say = {"type": "session.commentary.append", "content": "Hello!", "delegation_id": None}
+        client.send(**say)
+        client.send(type="session.input_audio.mute")
+        assert client.commands() == []
+        client.session.receive_opened(client.now)
+        assert client.commands() == [Tell(Inject.COMMENTARY, "Hello!", None), Mute(True)]
+        client.send(type="session.input_audio.unmute")
+        assert client.commands() == [Mute(False)]
+
+    def test_too_much_of_that_is_refused(self) -> None:
+        client = Client().over_socket()
+        client.send(type="session.start", session={"model": "m"})
+        client.commands()
+        for _ in range(MAX_HELD + 3):
+            client.send(type="session.input_audio.mute", event_id="e")
+        assert client.errors() == [("invalid_state", None, "e")] * 3
+        client.session.receive_opened(client.now)
+        assert len(client.commands()) == MAX_HELD
 
     def test_it_starts_once(self) -> None:
         client = Client().started()
