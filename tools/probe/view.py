@@ -7,11 +7,12 @@ from typing import Final
 
 from warp_tools.probe.features import IN_BAND, NO_COOKIE, Features, Recovery
 from warp_tools.probe.observe import BARE, REQUEST, RESPONSE, Facts
+from warp_tools.probe.plan import LOST_OURS, LOST_THEIRS
 from warp_tools.probe.run import Report
 
 _WORDS: Final = {True: "yes", False: "no", None: "not settled"}
 _NOISE_MS: Final = 25
-_WAITED_TRIPS: Final = 0.5
+_WAITED_TRIPS: Final = 1.0
 _FLIGHTS: Final = {
     RESPONSE: "its first flight rides in the answer to a check",
     REQUEST: "its first flight rides in a check of its own",
@@ -55,6 +56,8 @@ def _waited(facts: Facts) -> str:
     clock, messages = facts.round_trips(facts.connected_s), facts.connected_trips
     if clock is None or messages is None or clock - messages < _WAITED_TRIPS:
         return ""
+    if facts.name in (LOST_OURS.name, LOST_THEIRS.name):
+        return ""  # a timer was to be waited for
     return f" ({messages:g} by messages: the rest it waited)"
 
 

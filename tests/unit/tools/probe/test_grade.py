@@ -230,5 +230,6 @@ def test_a_call_that_was_slow_for_another_reason_is_no_measure_of_a_loss() -> No
     found = features_of([first, facts(LOST_OURS, connected_s=0.31)], None).lost_request
     assert found is not None and found.extra_s == pytest.approx(0.185)
     assert _waited(first) == " (1 by messages: the rest it waited)"
-    assert _waited(facts(connected_s=0.12, connected_trips=1.0)) == ""
+    assert _waited(facts(connected_s=0.17, connected_trips=1.0)) == ""
+    assert _waited(facts(LOST_OURS, connected_s=0.304, connected_trips=1.0)) == ""
     assert _waited(facts(connected_s=0.304)) == ""
