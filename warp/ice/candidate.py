@@ -89,13 +89,9 @@ class Candidate:
 
     @property
     def is_usable(self) -> bool:
-        """Whether an agent can check it: UDP, component 1, a numeric address, a port."""
-        return (
-            self.transport == "udp"
-            and self.component == 1
-            and self.port > 0
-            and _canonical_host(self.host) is not None
-        )
+        """Whether an agent can check it: UDP, component 1, a numeric unicast address, a port."""
+        udp = self.transport == "udp" and self.component == 1
+        return udp and self.port > 0 and _is_unicast(self.host)
 
     def extension(self, name: str) -> str | None:
         """Return the value of an extension (`tcptype`, `ufrag`, ...), or None."""
@@ -171,6 +167,19 @@ def _canonical_host(host: str) -> str | None:
         return None
     # a zone means something on one host only and is no part of a flow
     return str(parsed).partition("%")[0]
+
+
+@lru_cache(maxsize=512)
+def _is_unicast(host: str) -> bool:
+    """Tell whether an address is one host's: who names a group makes others be sent to."""
+    try:
+        parsed = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    if isinstance(parsed, ipaddress.IPv6Address):
+        parsed = parsed.ipv4_mapped or parsed
+    everybody = parsed == ipaddress.IPv4Address("255.255.255.255")
+    return not (parsed.is_multicast or parsed.is_unspecified or everybody)
 
 
 def canonical_host(host: str) -> str:

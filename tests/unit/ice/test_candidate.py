@@ -77,6 +77,15 @@ def test_parses_what_an_agent_passes_over(line: str) -> None:
     assert not parse_candidate(line).is_usable
 
 
+@pytest.mark.parametrize(
+    "host",
+    ["224.0.0.251", "255.255.255.255", "0.0.0.0", "ff02::1", "::", "::ffff:224.0.0.1"],
+)
+def test_an_address_of_many_hosts_is_never_checked(host: str) -> None:
+    line = f"candidate:1 1 udp 2122197247 {host} 5353 typ host"
+    assert not parse_candidate(line).is_usable
+
+
 def test_a_name_is_kept_for_resolving() -> None:
     assert parse_candidate(FIREFOX).host.endswith(".local")
 
