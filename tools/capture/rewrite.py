@@ -100,7 +100,8 @@ def rewrite(data: bytes, length: int, names: Pseudonyms, depth: int = 0) -> byte
 def _stun(data: bytes, length: int, names: Pseudonyms, depth: int) -> bytes:
     out = bytearray(data[:HEADER_BYTES])
     at = HEADER_BYTES
-    while at + 4 <= len(data):
+    message = HEADER_BYTES + int.from_bytes(data[2:4], "big")
+    while at + 4 <= min(len(data), message):
         kind, size = struct.unpack_from("!HH", data, at)
         end = at + 4 + size
         if end > len(data):
@@ -113,7 +114,8 @@ def _stun(data: bytes, length: int, names: Pseudonyms, depth: int) -> bytes:
         out += data[at : at + 4] + value + bytes(-size % 4)
         at = end + (-size % 4)
     # an attribute that does not fit, or was cut off in its middle, stays one
-    out += data[at : at + 4] + names.octets(data[at + 4 :])
+    head = 4 if at < message else 0
+    out += data[at : at + head] + names.octets(data[at + head :])
     return bytes(out[: len(data)])
 
 

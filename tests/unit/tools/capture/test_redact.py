@@ -284,6 +284,7 @@ def attribute(kind: int, value: bytes) -> bytes:
         *(attribute(kind, SECRET) for kind in range(0x40)),
         *(attribute(kind, SECRET) for kind in (0x8003, 0x8022, 0x8023, 0xC057, 0xC070, 0xC071)),
         attribute(6, b"user@realm.example")[:-4] + SECRET,
+        attribute(0x8022, SECRET) + SECRET,
         bytes((20,)) + SECRET,
         bytes((30,)) + SECRET,
         bytes((0x2F,)) + SECRET,
