@@ -59,12 +59,18 @@ class _Waiting:
     def size(self) -> int:
         return sum(len(data) for data, _ in self.pieces.values())
 
+    def hashes(self) -> set[int]:
+        """Return what tells its fragments from others."""
+        return {hash(piece) for piece in self.pieces.items()}
+
 
 class Fragments:
     """Puts fragmented packets together."""
 
     def __init__(self) -> None:
         self._waiting: OrderedDict[tuple[bytes, bytes, int, int], _Waiting] = OrderedDict()
+        self._done: OrderedDict[tuple[bytes, bytes, int, int], set[int]] = OrderedDict()
+        """Hashes of the fragments of what is whole: they may come twice, some or all of them."""
         self._bytes = 0
         self.fragments = 0
         self.lost = 0
@@ -73,7 +79,7 @@ class Fragments:
     @property
     def unfinished(self) -> int:
         """Packets of which fragments are missing, or lie over each other, as far as it goes."""
-        return self.lost + len(self._waiting)
+        return self.lost + sum(map(self._lacks, self._waiting))
 
     def receive(
         self, packet: Packet, offset: int, more: bool, identity: int, now_ns: int
@@ -92,8 +98,16 @@ class Fragments:
             waiting.total = offset + packet.length
         whole = self._whole(waiting)
         if whole is not None:
+            self._done[key] = waiting.hashes()
+            self._done.move_to_end(key)
+            if len(self._done) > MAX_WAITING:
+                self._done.popitem(last=False)
             self._forget(key)
         return whole
+
+    def _lacks(self, key: tuple[bytes, bytes, int, int]) -> bool:
+        """Tell whether a packet that waits was not whole before, so that these are repeats."""
+        return not self._waiting[key].hashes() <= self._done.get(key, set())
 
     def _expire(self, now_ns: int) -> None:
         while self._waiting:
@@ -101,8 +115,8 @@ class Fragments:
             crowded = len(self._waiting) > MAX_WAITING or self._bytes > MAX_WAITING_BYTES
             if not crowded and now_ns - oldest.began_ns < MAX_AGE_NS:
                 return
+            self.lost += self._lacks(key)
             self._forget(key)
-            self.lost += 1
 
     def _forget(self, key: tuple[bytes, bytes, int, int]) -> None:
         self._bytes -= self._waiting.pop(key).size()

@@ -131,6 +131,16 @@ def test_fragments_are_put_together(make, backwards: bool) -> None:
     assert found[0].number == 4  # of the last one
 
 
+def test_a_fragment_that_comes_twice_is_not_missed_elsewhere() -> None:
+    pieces = v4_fragments(bytes(range(256)) * 8, 1000)
+    twice = [pieces[2], pieces[2], pieces[0], pieces[1], pieces[1], pieces[0]]
+    found, reader = datagrams(pcap(Packet(n, piece) for n, piece in enumerate(twice)))
+    assert len(found) == 1 and reader.notes() == []
+    other = v4_fragments(bytes(2048), 1000)[0]
+    _, reader = datagrams(pcap(Packet(n, piece) for n, piece in enumerate([*twice[:4], other])))
+    assert reader.notes() == ["1 packets lack some of their IP fragments"]
+
+
 def test_two_fragmented_packets_do_not_mix() -> None:
     first, second = v4_fragments(b"a" * 900, 400, 1), v4_fragments(b"b" * 900, 400, 2)
     mixed = [piece for pair in zip(first, second, strict=True) for piece in pair]
