@@ -62,9 +62,16 @@ def accept_any_text() -> None:
             stream.reconfigure(errors="backslashreplace" if is_utf else "replace")
 
 
+def _shown(letter: str) -> str:
+    # a surrogate is a byte of a file's name that is no text: the stream knows how to write it
+    is_harmless = letter.isprintable() or "\ud800" <= letter <= "\udfff"
+    return letter if is_harmless else "\N{REPLACEMENT CHARACTER}"
+
+
 def fail(text: str, status: int) -> None:
-    """Say in one line why it does not go on, and end."""
-    print(f"warp: {' '.join(text.split())}", file=sys.stderr)
+    """Say in one line why it does not go on, and end. What a stranger said steers no terminal."""
+    line = "".join(map(_shown, " ".join(text.split())))
+    print(f"warp: {line}", file=sys.stderr)
     sys.exit(status)
 
 

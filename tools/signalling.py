@@ -178,7 +178,7 @@ def _offer(target: str, offer: str, token: str, headers: Mapping[str, str]) -> H
             with _OPENER.open(
                 _request(target, "POST", token, offer.encode(), headers), timeout=_TIMEOUT_S
             ) as response:
-                answer = response.read(MAX_ANSWER_BYTES).decode()
+                answer = response.read(MAX_ANSWER_BYTES).decode(errors="replace")
                 location = _session_url(target, response.headers.get("Location") or "")
                 status = response.headers.get("Instant-Status") or ""
                 return HttpCall(

@@ -105,6 +105,13 @@ def test_names_that_are_no_text_and_terminals_that_know_ascii_only(
         assert out.buffer.getvalue() == shown  # type: ignore[attr-defined]
 
 
+def test_what_a_stranger_said_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        entry.fail("line 2: \x1b[31mevil\x1b]0;title\x07 \u202egnp", 1)
+    shown = capsys.readouterr().err
+    assert shown == "warp: line 2: \ufffd[31mevil\ufffd]0;title\ufffd \ufffdgnp\n"
+
+
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, says in ((["--help"], "bench"), (["--version"], "warp-rtc 0.")):
         with pytest.raises(SystemExit) as ended:

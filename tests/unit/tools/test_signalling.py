@@ -176,6 +176,15 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
     asyncio.run(story())
 
 
+def test_an_answer_that_is_no_text_is_an_answer() -> None:
+    async def story() -> None:
+        head = b"HTTP/1.1 201 Created\r\nContent-Length: 3\r\n\r\n"
+        async with site(lambda *_: head + b"v=\xff") as made:
+            assert (await open_call(made.url, OFFER)).answer == "v=\ufffd"
+
+    asyncio.run(story())
+
+
 def test_bad_addresses_are_one_line() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
