@@ -345,8 +345,8 @@ async def live_churn(
             # what is kept for good is made by the first ones
             await place.drain(0)
             async with place.house() as (_, churn, url):
-                await churn.run(range(min(sessions, 2 * AT_ONCE)))
                 before = await place.settled(None)
+                await churn.run(range(min(sessions, 2 * AT_ONCE)))
                 each = max(AT_ONCE, sessions // max(1, rounds))
                 for first in range(0, sessions, each):
                     for at in range(first, min(first + each, sessions), AT_ONCE):

@@ -8,6 +8,7 @@ import pytest
 
 from warp.ice import IceConfig
 from warp.peer.config import _ice_config
+from warp_tools import web
 from warp_tools.bench.live_churn import MEDIA_WAYS, SOCKET_WAYS, apart, inside
 from warp_tools.bench.residue import Left
 
@@ -17,6 +18,8 @@ def impatience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A peer that has vanished is missed after 3 s in place of 30 (RFC 7675 section 5.1)."""
     for name, seconds in (("consent_interval_s", 1.0), ("consent_timeout_s", 3.0)):
         monkeypatch.setitem(IceConfig.__init__.__kwdefaults__, name, seconds)
+    # and a web server's pings, which outlive their connection by an interval, come oftener
+    monkeypatch.setattr(web, "_READ_TIMEOUT_S", 6)
     _ice_config.cache_clear()
     yield
     _ice_config.cache_clear()
