@@ -166,6 +166,8 @@ def _sped(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
 
 def _roles(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
     controlling, client = facts.controlling, facts.start.client
+    both = bool(facts.session.handshake.rivals)
+    client = None if both else client
     if controlling is None:
         unknown["roles.controlling"] = (
             "no check was captured"
@@ -173,7 +175,8 @@ def _roles(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
             else "both sides claim the same role, or the checks do not say"
         )
     if client is None:
-        unknown["roles.dtls_client"] = "no hello was captured"
+        why = "both sides sent a ClientHello" if both else "no hello was captured"
+        unknown["roles.dtls_client"] = why
     return {
         "controlling": None if controlling is None else facts.letter(controlling),
         "dtls_client": None if client is None else facts.letter(client),

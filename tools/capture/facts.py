@@ -80,6 +80,10 @@ class Facts:
         asker = self.session.checks.askers[side]
         return asker.sped.dialect(asker.google)
 
+    def is_client(self, side: int) -> bool:
+        """Tell whether a side is DTLS client, perhaps like the other one."""
+        return side == self.start.client or bool(self.session.handshake.rivals)
+
     @property
     def offered(self) -> list[int]:
         """The sides that speak SPED, the first one first."""

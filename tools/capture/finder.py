@@ -182,6 +182,8 @@ class Finder:
             if random is None or known is None or random == known:
                 self._remember(random, flow.session)
                 return flow
+            if flow.session.handshake.is_contested(self._side(flow, datagram)):
+                return flow  # both sides are clients of one connection
             # another handshake on the same flow: another connection
             session = self._randoms.get(random) or self._new_session()
             if session is None:

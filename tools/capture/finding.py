@@ -55,6 +55,7 @@ IDS = {
     "client-flight-late": "the client's flight came long after the server's",
     "dtls-missing": "checks were answered and no DTLS was ever sent",
     "dtls-unanswered": "no answer to the ClientHello was captured, or not all of it",
+    "both-clients": "both sides sent a ClientHello, and none of them was answered",
     "handshake-unfinished": "the DTLS handshake does not come to its end in the capture",
     "dtls-alert": "an alert during the handshake",
     "plaintext-ack": "an unprotected ACK lists protected records",

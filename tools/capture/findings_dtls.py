@@ -104,6 +104,9 @@ def _roles(facts: Facts) -> Iterator[Finding]:
     client, controlling = facts.start.client, facts.controlling
     if client is None or controlling is None or client == controlling:
         return
+    changed = any(asker.role_changes for asker in facts.session.checks.askers)
+    if changed or facts.session.handshake.rivals:
+        return  # after a role conflict the controlled side may be the one that offered
     sped = facts.sped_used
     more = (
         "Had it been passive, the first check of the controlling side could have carried the "
@@ -357,6 +360,16 @@ def _failures(facts: Facts) -> Iterator[Finding]:
                 f"{names.alert(clear.body[1])}.",
                 datagrams=(clear.event.number,),
             )
+    if start.server_hello is None and shake.rivals:
+        first, other = shake.hellos[0][0], shake.rivals[0]
+        yield Finding(
+            id="both-clients",
+            weight=Weight.FAULT,
+            text="Both sides sent a ClientHello and nobody answers: each of them is DTLS client. "
+            "One description has to say a=setup:active and the other one passive (RFC 8842).",
+            datagrams=(first.number, other.number),
+        )
+        return
     if start.server_hello is None and shake.hellos and not _answered(facts):
         yield _unanswered(facts)
         return

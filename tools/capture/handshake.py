@@ -117,7 +117,9 @@ class Handshake:
     def __init__(self) -> None:
         self._voices: Final = (_Voice(), _Voice())
         self.client: int | None = None
-        """The side that is DTLS client."""
+        """The side that is DTLS client: the first one, where both want to be it."""
+        self.rivals: list[Event] = []
+        """ClientHellos of the other side, where both are clients and nobody answers."""
         self.random: bytes | None = None
         self.hellos: list[tuple[Event, Piece]] = []
         """Datagrams with a part of a ClientHello, in order, repeats included."""
@@ -172,6 +174,8 @@ class Handshake:
 
     def receive(self, event: Event, dtls: Dtls) -> None:
         """Take one DTLS datagram in."""
+        if self._is_rival(event, dtls):
+            return
         if event.embedded and _has(dtls, HandshakeType.SERVER_HELLO):
             self.carried_flight = True
         voice = self._voices[event.side]
@@ -191,6 +195,20 @@ class Handshake:
         self._note_hello(event, dtls)
         for record in dtls.records:
             self._record(event, voice, record)
+
+    def is_contested(self, side: int) -> bool:
+        """Tell whether a ClientHello of this side competes with one of the other side."""
+        return bool(self.hellos) and self.client == 1 - side and self.server_hello is None
+
+    def _is_rival(self, event: Event, dtls: Dtls) -> bool:
+        """Tell whether this is a ClientHello of who is server by the other side's; note it."""
+        if not self.is_contested(event.side) or not _has(dtls, HandshakeType.CLIENT_HELLO):
+            return False
+        randoms = {piece.random for record in dtls.records for piece in record.pieces}
+        # the client's own bytes that come back are an echo, and no handshake
+        if randoms - {self.random, None} and len(self.rivals) < MAX_MESSAGES:
+            self.rivals.append(event)
+        return True
 
     # -- repeats ----------------------------------------------------------------------------------
 

@@ -128,7 +128,7 @@ def _party(facts: Facts, side: int) -> str:
     host, port = (facts.session.addresses[side] or [("?", 0)])[0]
     role = ""
     if facts.start.client is not None:
-        role = "DTLS client" if side == facts.start.client else "DTLS server"
+        role = "DTLS client" if facts.is_client(side) else "DTLS server"
     return f"{facts.letters[side]}  {host}:{port}\n{role}"
 
 

@@ -62,7 +62,7 @@ def header(facts: Facts) -> Iterator[Text]:
         if facts.controlling is not None:
             words.append("controlling" if side == facts.controlling else "controlled")
         if facts.start.client is not None:
-            words.append("DTLS client" if side == facts.start.client else "DTLS server")
+            words.append("DTLS client" if facts.is_client(side) else "DTLS server")
         if facts.lite(side)[0]:
             words.append("lite")
         if session.checks.askers[side].google:

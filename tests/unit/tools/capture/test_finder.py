@@ -411,3 +411,32 @@ def test_a_start_whose_checks_were_not_captured_counts_no_round_trips() -> None:
     assert "checks-missing" in ids(told) and "no-sped" not in ids(told)
     assert told["dtls_version"] == "1.3" and told["with_warp"] == []
     assert told["stages"]["dtls_client"]["round_trips"] is None
+
+
+def both_clients(change: int) -> dict:
+    """A capture in which the server says ClientHello as well, and nobody ServerHello."""
+    packets = []
+    for packet in read_pcap(f"{DEFAULT}.pcap"):
+        if packet.payload[0] == 22 and packet.payload[13] == 2:
+            break
+        packets.append(packet)
+        if packet.payload[0] == 22 and packet.payload[13] == 1:
+            back = bytearray(packet.payload)
+            back[27] ^= change  # in the first piece, its random
+            packets.append(
+                UdpPacket(packet.time + 0.001, packet.destination, packet.source, bytes(back))
+            )
+    return tell(packets)
+
+
+def test_two_clients_are_one_session_without_a_server() -> None:
+    told = both_clients(1)
+    assert "both-clients" in ids(told) and "dtls-unanswered" not in ids(told)
+    assert told["roles"]["dtls_client"] is None is told["roles"]["dtls_server"]
+    assert told["unknown"]["roles.dtls_client"] == "both sides sent a ClientHello"
+
+
+def test_an_echo_of_the_client_hello_is_no_client() -> None:
+    told = both_clients(0)
+    assert "both-clients" not in ids(told)
+    assert told["roles"]["dtls_client"] is not None
