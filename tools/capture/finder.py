@@ -8,8 +8,9 @@
 
 A check names both ufrags, so every flow on which they meet belongs to one session. A flow
 without checks (they were not captured, or there is no ICE) belongs to the session whose
-ClientHello it repeats, or is one of its own. New ufrags on a known flow begin a new session that
-remembers the one before it (an ICE restart, or a port used again). All tables are bounded.
+ClientHello it repeats or whose media it goes on with, or is one of its own. New ufrags on a known
+flow begin a new session that remembers the one before it (an ICE restart, or a port used again).
+All tables are bounded.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ MAX_CANDIDATES: Final = 2_048
 MAX_ORPHANS: Final = 64
 MAX_ANSWERS: Final = 2_048
 MAX_RESTARTS: Final = 8
+MAX_MOVING: Final = 512
+MAX_MOVING_GAP: Final = 1_000
+"""RTP packets that may be missing while a source moves to another address."""
 PROOF_PACKETS: Final = 4
 """RTP packets of one source in a row that make a flow of media without anything else."""
 
@@ -219,15 +223,34 @@ class Finder:
         if len(waiting) < PROOF_PACKETS:
             return None
         del self._waiting[key]
-        session = self._new_session()
+        session, side = self._before_moving(waiting[0], media.ssrc)
+        session = session or self._new_session()
         if session is None:
             return None
         back = self._waiting.pop((datagram.destination, datagram.source, datagram.transport), [])
         for earlier in sorted([*waiting[:-1], *back], key=lambda found: found.time_ns):
-            side = int(earlier.source != datagram.source)
-            session.receive(earlier, read_contents(earlier.payload, earlier.length), side)
+            who = side if earlier.source == datagram.source else 1 - side
+            session.receive(earlier, read_contents(earlier.payload, earlier.length), who)
             self.counts["rtp"] -= 1
-        return self._add_flow(datagram, session, 0)
+        return self._add_flow(datagram, session, side)
+
+    def _before_moving(self, datagram: Datagram, ssrc: int) -> tuple[Session | None, int]:
+        """Return the session that this packet goes on with from another address, and its side.
+
+        A NAT gives new addresses in mid-call: a source falls silent, and goes on where nobody has
+        been heard, to or from the same peer.
+        """
+        sequence = int.from_bytes(datagram.payload[2:4], "big")
+        for session in reversed(self.sessions[-MAX_MOVING:]):
+            for side in (0, 1):
+                source = session.sources.sources.get((side, False, ssrc))
+                if source is None or source.top is None or datagram.time_ns < source.last_ns:
+                    continue
+                known = datagram.source in session.addresses[side]
+                known = known or datagram.destination in session.addresses[1 - side]
+                if known and 0 < (sequence - source.top & 0xFFFF) <= MAX_MOVING_GAP:
+                    return session, side
+        return None, 0
 
     # -- tables -----------------------------------------------------------------------------------
 

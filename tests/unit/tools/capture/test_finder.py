@@ -440,3 +440,46 @@ def test_an_echo_of_the_client_hello_is_no_client() -> None:
     told = both_clients(0)
     assert "both-clients" not in ids(told)
     assert told["roles"]["dtls_client"] is not None
+
+
+def moved(at: int) -> list[UdpPacket]:
+    """A call whose client has another address from its packet `at` on, and is not checked there."""
+    packets = read_pcap("calls/libwebrtc152_plain.pcap")
+    media = [packet for packet in packets if 127 < packet.payload[0] < 192]
+    mine = media[0].source
+    since = media[at].time
+    found = []
+    for packet in packets:
+        if packet.time < since:
+            found.append(packet)
+        elif 127 < packet.payload[0] < 192:
+            ends = [
+                ("198.51.100.9", 61000) if end == mine else end
+                for end in (packet.source, packet.destination)
+            ]
+            found.append(UdpPacket(packet.time, *ends, packet.payload))
+    return found
+
+
+def test_media_that_goes_on_from_another_address_is_of_the_same_call() -> None:
+    told = tell(moved(60))
+    assert "start-missing" not in ids(told)
+    addresses = [party["addresses"] for party in told["parties"].values()]
+    assert sorted(map(len, addresses)) == [1, 2]
+    before = tell(read_pcap("calls/libwebrtc152_plain.pcap"))
+    for letter, party in told["parties"].items():
+        assert party["rtp_packets"] == before["parties"][letter]["rtp_packets"]
+
+
+def test_another_caller_with_the_same_source_is_another_call() -> None:
+    """Its numbers do not go on, or the first one has not fallen silent."""
+    packets = moved(60)
+    first = next(packet for packet in packets if packet.payload[0] > 127)
+    later = packets[-1].time - first.time + 1
+    again = [
+        packet._replace(time=packet.time + later, source=("192.0.2.77", 7))
+        for packet in packets
+        if packet.payload[0] > 127 and packet.source == first.source
+    ]
+    assert len(again) > 20
+    assert len(find([*packets, *again]).sessions) == 2
