@@ -107,9 +107,12 @@ def _negotiated(facts: Facts, unknown: dict[str, str]) -> dict[str, Any]:
         nothing = "the start is not in the capture"
     if version is None:
         unknown["dtls_version"] = nothing
-    if group is None:
-        unknown["group"] = unknown["pq"] = nothing
     hello = facts.session.handshake.server_hello
+    if hello is None:
+        unknown["suite"] = nothing
+    if group is None:
+        why = "the message that names the group was not captured, or there is none"
+        unknown["group"] = unknown["pq"] = nothing if hello is None else why
     return {
         "dtls_version": None if version is None else names.version(version),
         "group": None if group is None else names.group(group),

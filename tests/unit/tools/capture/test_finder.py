@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from io import BytesIO
+from pathlib import Path
 
 import pytest
 
@@ -17,6 +18,7 @@ from warp_tools.capture.finder import Finder
 from warp_tools.capture.finding import IDS
 from warp_tools.capture.reader import Reader
 
+ROOT = Path(__file__).parents[4]
 DEFAULT, WARP = "stun/chromium156_default", "stun/chromium156_warp"
 
 
@@ -483,3 +485,19 @@ def test_another_caller_with_the_same_source_is_another_call() -> None:
     ]
     assert len(again) > 20
     assert len(find([*packets, *again]).sessions) == 2
+
+
+@pytest.mark.parametrize("count", [2, 9, 1000])
+def test_the_keys_for_machines_are_in_the_note_and_every_null_has_a_reason(count: int) -> None:
+    told = tell(read_pcap(f"{DEFAULT}.pcap")[:count])
+    note = (ROOT / "drafts/notes/captures.md").read_text()
+    table = note.split("## The JSON", 1)[1].split("## Findings", 1)[0]
+    assert [key for key in told if f"`{key}`" not in table] == []
+    for key in ("sped", "roles", "rtt"):
+        assert [name for name in told[key] if f"`{name}`" not in table] == []
+    for finding in told["findings"]:
+        assert [name for name in finding if f"`{name}`" not in table] == []
+    for stage in told["stages"].values():
+        assert [name for name in stage if f"`{name}`" not in table] == []
+    nulls = [key for key, value in told.items() if value is None]
+    assert [key for key in nulls if key not in told["unknown"]] == []
