@@ -70,29 +70,36 @@ def estimate(start: Start, channel: Channel) -> Vantage:
     session = start.session
     asked = [_shortest(samples) for samples in session.checks.samples]
     between = _between(session.events)
+    one_way = _is_one_way(session.events)
     ways: list[int | None] = [None, None]
     for side in (0, 1):
         sample = asked[side]
         if sample is not None:
             ways[1 - side] = max(0, sample - between)
     if ways[0] is not None and ways[1] is not None:
-        return _judge(ways[0], ways[1], between, "checks", guessed=0)
+        return _judge(ways[0], ways[1], between, "checks", guessed=0, one_way=one_way)
     reactions = [_reaction(start, channel, side) for side in (0, 1)]
     measured = ways[0] is not None or ways[1] is not None
     known = [way if way is not None else reactions[side] for side, way in enumerate(ways)]
     if known[0] is None or known[1] is None:
         if between and measured:
-            return _judge(known[0] or 0, known[1] or 0, between, "checks", guessed=0)
+            return _judge(
+                known[0] or 0, known[1] or 0, between, "checks", guessed=0, one_way=one_way
+            )
         return Vantage(None, False, None, None, (0, 0), _why_not(start, measured))
     if not measured:
         total = known[0] + known[1] + between
         reason = "there are no answered checks; DTLS alone gives an upper bound, computing included"
         return Vantage(total, True, "DTLS", None, (0, 0), reason)
     guessed = known[0 if ways[0] is None else 1]
-    return _judge(known[0], known[1], between, "checks and DTLS", guessed=guessed or 0)
+    return _judge(
+        known[0], known[1], between, "checks and DTLS", guessed=guessed or 0, one_way=one_way
+    )
 
 
-def _judge(way0: int, way1: int, between: int, source: str, *, guessed: int) -> Vantage:
+def _judge(
+    way0: int, way1: int, between: int, source: str, *, guessed: int, one_way: bool
+) -> Vantage:
     """`guessed` is the part of the round trip that has computing time in it."""
     total = way0 + way1 + between
     at_most = guessed * 5 > total
@@ -105,7 +112,7 @@ def _judge(way0: int, way1: int, between: int, source: str, *, guessed: int) -> 
     near: str | None = "between"
     if between > total / 2:
         near = "both ends"
-        if way0 + way1 < max(2 * USABLE_NS, between // 10):
+        if not one_way and way0 + way1 < max(2 * USABLE_NS, between // 10):
             # what is left is computing: both ends are where the capture is
             total, way0, way1 = between, 0, 0
     elif way0 < total * _NEAR:
@@ -130,6 +137,11 @@ def _why_not(start: Start, measured: bool) -> str:
 def _shortest(samples: list[Exchange]) -> int | None:
     times = [exchange.response.last_ns - exchange.request.time_ns for exchange in samples]
     return min((time for time in times if time >= 0), default=None)
+
+
+def _is_one_way(events: list[Event]) -> bool:
+    """Tell whether only one side's datagrams were seen at both places."""
+    return len({event.side for event in events if event.again_ns is not None}) == 1
 
 
 def _between(events: list[Event]) -> int:

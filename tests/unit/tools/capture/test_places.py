@@ -135,3 +135,12 @@ def test_the_hops_say_where_a_datagram_was_seen_alone(tmp_path: Path) -> None:
     told = explanation(facts(pcap(found, ns=True), tmp_path))
     assert "datagram-lost" not in ids(told)
     assert "missed at the first" in ids(told)["two-places"]["text"]
+
+
+def test_a_clock_that_runs_behind_hides_one_way_and_not_the_round_trip(tmp_path: Path) -> None:
+    """What seems to take 5 ms one way passes for a copy; the other way is no round trip."""
+    start = replace(FULL13, lite=False)
+    one = explanation(facts(pcap(packets(run(start).pair, 0.0), ns=True), tmp_path))
+    told = explanation(facts(merged(start, two=True, skew=-45_000_000), tmp_path))
+    assert told["rtt"]["ms"] == pytest.approx(one["rtt"]["ms"], abs=1)
+    assert told["rtt"]["ms"] == pytest.approx(100, abs=2)
