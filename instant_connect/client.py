@@ -108,6 +108,7 @@ class Wallet:
         """When the certificate was made that is kept with it, seconds since 1970; None: unknown."""
 
     def __len__(self) -> int:
+        """How many tickets are left, expired ones too."""
         return len(self._left)
 
     def put(self, bundle: Bundle, now: float, *, age_s: float = 0.0) -> None:
@@ -121,9 +122,13 @@ class Wallet:
 
     def take(self, now: float) -> tuple[Bundle, SealedTicket] | None:
         """Return a ticket for one call, or None: then only signalling helps."""
-        if self._bundle is None or not self._left or now >= self._expires_at:
+        if self._bundle is None or not self.has_ticket(now):
             return None
         return self._bundle, self._left.pop()
+
+    def has_ticket(self, now: float) -> bool:
+        """Tell whether a call can begin by a ticket now: one is left, and has not expired."""
+        return bool(self._left) and now < self._expires_at
 
     def wants_refresh(self, now: float) -> bool:
         """Tell whether it is time for another bundle: none, an old one, or one that was used."""

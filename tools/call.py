@@ -173,7 +173,7 @@ class TraceFile:
 
 @asynccontextmanager
 async def _by_tickets(plan: CallPlan) -> AsyncIterator[Begin]:
-    """Tickets are fetched unless there are some; then the call begins with one datagram."""
+    """Tickets are fetched unless some are good; then the call begins with one datagram."""
     config = CallerConfig(
         url=plan.url,
         token=plan.token,
@@ -182,7 +182,7 @@ async def _by_tickets(plan: CallPlan) -> AsyncIterator[Begin]:
         client=ClientConfig(loopback=True),
     )
     async with InstantCaller(config) as caller:
-        if not len(caller.wallet):
+        if not caller.wallet.has_ticket(asyncio.get_running_loop().time()):
             await caller.refresh()
         async with contextlib.AsyncExitStack() as stack:
 

@@ -122,8 +122,11 @@ def test_how_long_a_bundle_lasts_is_counted_from_its_own_times() -> None:
     wallet.put(bundle(), NOW, age_s=100.0)
     assert not wallet.wants_refresh(NOW + 249)
     assert wallet.wants_refresh(NOW + 250)
+    assert wallet.has_ticket(NOW + 497)
     assert wallet.take(NOW + 497) is not None
+    assert not wallet.has_ticket(NOW + 498)
     assert wallet.take(NOW + 498) is None
+    assert len(wallet) == 2
 
 
 def test_tickets_are_thrown_away_with_the_network_they_were_for() -> None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -276,7 +277,7 @@ class Serving:
 
 @pytest.mark.slow
 def test_tickets_outlive_their_server(tmp_path: Path) -> None:
-    """Called by a ticket; restarted with the same keys; called by a ticket of before."""
+    """By a ticket; by one of before a restart with the same keys; by one that had expired."""
     write_wav(tmp_path / "speech.wav", packaged_sound("speech")[:72_000])
     keys, wallet, out = tmp_path / "keys.json", tmp_path / "wallet.json", tmp_path / "reply.wav"
     new_keyring(keys, 3)
@@ -311,6 +312,10 @@ def test_tickets_outlive_their_server(tmp_path: Path) -> None:
                 told = call(server.url)
                 assert told["path"] == "attached"
                 assert float(str(told["correlation"])) > 0.9
+                # what has expired is fetched anew, and the call begins by a ticket all the same
+                kept = json.loads(wallet.read_text())
+                wallet.write_text(json.dumps({**kept, "expires_at": time.time() - 1}))
+                assert call(server.url)["path"] == "attached"
         finally:
             server.stop()
 
