@@ -166,12 +166,15 @@ async def main(stack: str, role: str) -> None:
     pin_to_core()
     party: Party
     if stack.endswith("-codec"):
-        from warp_tools.bench.talkers import AiortcTalker, OurTalker
-
-        # "aiortc-codec" codes as ours does, "aiortc-released-codec" as it does by itself
-        party = OurTalker()
         if stack.startswith("aiortc"):
+            from warp_tools.bench.aiortc_talker import AiortcTalker
+
+            # "aiortc-codec" codes as ours does, "aiortc-released-codec" as it does by itself
             party = AiortcTalker(as_released="released" in stack)
+        else:
+            from warp_tools.bench.talkers import OurTalker
+
+            party = OurTalker()
     elif stack == "aiortc":
         from warp_tools.bench.aiortc_party import AiortcParty
 

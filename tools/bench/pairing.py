@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from typing import Any
 
 from warp_tools.lines import Line, Worker
 
 CHILD = "warp_tools.bench.child"
+
+
+def has_aiortc() -> bool:
+    """Whether there is an aiortc to measure beside ours: the extra `peers` brings it."""
+    return importlib.util.find_spec("aiortc") is not None
 
 
 class Pairing:

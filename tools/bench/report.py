@@ -10,6 +10,12 @@ from rich.console import Console
 from rich.table import Table
 
 Figures = dict[str, Any]
+Ratios = dict[str, float]
+
+WITHOUT_AIORTC = "aiortc is not installed"
+INSTALL = "pip install 'warp-rtc[peers]'"
+_COUNTS = frozenset({"rounds", "starts", "returned"})
+"""Figures that say how much was measured, and not how well it went."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +27,8 @@ class Target:
     limit: float
     at_least: bool = False
     """Whether more is better."""
+    unjudged: str = ""
+    """Why there is nothing to judge it by."""
 
     @property
     def met(self) -> bool:
@@ -31,7 +39,10 @@ class Target:
 
     def __str__(self) -> str:
         relation = ">=" if self.at_least else "<="
-        shown = "not measured" if self.value is None else f"{self.value:.3g}"
+        if self.unjudged:
+            shown = f"not judged, {self.unjudged}"
+        else:
+            shown = "not measured" if self.value is None else f"{self.value:.3g}"
         return f"{self.name}: {shown} (target {relation} {self.limit:g})"
 
 
@@ -41,8 +52,9 @@ class Report:
 
     title: str
     ours: Figures
-    aiortc: Figures
-    ratio: dict[str, float]
+    aiortc: Figures | None
+    """None where it is not installed, and then there is no ratio."""
+    ratio: Ratios | None
     targets: list[Target] = field(default_factory=list)
 
     @property
@@ -67,25 +79,52 @@ class Report:
         table.add_column("figure")
         for column in ("ours", "aiortc", "ratio"):
             table.add_column(column, justify="right")
-        for name in {**self.ours, **self.aiortc}:
-            ratio = self.ratio.get(name)
+        theirs, ratios_found = self.aiortc or {}, self.ratio or {}
+        for name in {**self.ours, **theirs}:
+            ratio = ratios_found.get(name)
             table.add_row(
                 name,
                 _shown(self.ours.get(name)),
-                _shown(self.aiortc.get(name)),
+                _shown(theirs.get(name)),
                 "" if ratio is None else f"{ratio:.1f}x",
             )
         console.print(table)
+        if self.aiortc is None:
+            line = f"{WITHOUT_AIORTC}, so there is no ratio: {INSTALL}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
         for target in self.targets:
+            if target.unjudged:
+                console.print(str(target), style="yellow")
+                continue
             style = "green" if target.met else "bold red"
             console.print(f"{'met' if target.met else 'missed'}: {target}", style=style)
 
 
-def ratios(ours: Figures, aiortc: Figures, *, more_is_better: tuple[str, ...]) -> dict[str, float]:
-    """Return by how much ours is better, for every figure that both have."""
+def ratio_target(name: str, ratio: Ratios | None, figure: str, limit: float) -> Target:
+    """Return the target of how many times aiortc's figure ours has to be."""
+    return Target(
+        name=name,
+        value=None if ratio is None else ratio.get(figure),
+        limit=limit,
+        at_least=True,
+        unjudged=WITHOUT_AIORTC if ratio is None else "",
+    )
+
+
+def ratios(
+    ours: Figures, aiortc: Figures | None, *, more_is_better: tuple[str, ...]
+) -> Ratios | None:
+    """Return by how much ours is better, for every figure of both that tells that.
+
+    None where there is no aiortc.
+    """
+    if aiortc is None:
+        return None
     found = {}
     for name, mine in ours.items():
         theirs = aiortc.get(name)
+        if name in _COUNTS:
+            continue
         numbers = all(
             isinstance(value, int | float) and not isinstance(value, bool) and value > 0
             for value in (mine, theirs)

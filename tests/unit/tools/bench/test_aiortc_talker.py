@@ -14,8 +14,8 @@ from av import AudioFrame
 
 from voice_backend.audio import OpusEncoder as OurEncoder
 from warp_tools.audio import packaged_sound
-from warp_tools.bench import talkers
-from warp_tools.bench.talkers import AiortcTalker
+from warp_tools.bench import aiortc_talker
+from warp_tools.bench.aiortc_talker import AiortcTalker
 from warp_tools.opus import FRAME_SAMPLES, SAMPLE_RATE
 
 OPUS = RTCRtpCodecParameters(mimeType="audio/opus", clockRate=48000, channels=2, payloadType=111)
@@ -35,7 +35,7 @@ def sizes(encoder: Any, frames: int = 50) -> list[int]:
 
 def test_aiortc_is_told_what_ours_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codecs, "OpusEncoder", OpusEncoder)  # to be put back
-    monkeypatch.setattr(talkers, "keep_to_loopback", lambda: None)
+    monkeypatch.setattr(aiortc_talker, "keep_to_loopback", lambda: None)
     asyncio.run(AiortcTalker(as_released=True).prepare("server"))
     assert type(codecs.get_encoder(OPUS)) is OpusEncoder
     asyncio.run(AiortcTalker().prepare("server"))
