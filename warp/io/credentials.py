@@ -23,14 +23,19 @@ def default_certificate(entropy: Entropy) -> Certificate:
 @lru_cache(maxsize=4)
 def _writer(path: str) -> Callable[[str], object]:
     def write(line: str) -> None:
-        with open(path, "a", encoding="ascii") as log:
+        with open(path, "a", encoding="ascii", opener=_private) as log:
             log.write(line.rstrip("\n") + "\n")
 
     return write
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file that nobody else may read if it is new: who reads it hears every call."""
+    return os.open(path, flags, 0o600)
+
+
 def key_log() -> Callable[[str], object] | None:
-    """Return a writer for the file that SSLKEYLOGFILE names, or None."""
+    """Return a writer for the file that SSLKEYLOGFILE names, or None; a new file has mode 0600."""
     path = os.environ.get("SSLKEYLOGFILE")
     return _writer(path) if path else None
 
