@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from warp_tools.capture import names
 from warp_tools.capture.channel import NO_MESSAGE
+from warp_tools.capture.early import Turn, turn
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
 from warp_tools.capture.spent import saved, spent
@@ -50,11 +51,22 @@ def explanation(facts: Facts) -> dict[str, Any]:
             for part in spent(facts)
         ],
         "with_warp": [
-            {"what": s.what, "round_trips": s.now, "with_warp": s.warp, "saved": s.trips}
+            {
+                "what": s.what,
+                "round_trips": s.now,
+                "with_warp": s.warp,
+                "saved": s.trips,
+                "at_least": s.at_least,
+            }
             for s in saved(facts)
         ],
         "findings": [finding.to_json() for finding in findings(facts)],
     }
+    if found["with_warp"] and turn(facts) is Turn.UNTOLD:
+        unknown["with_warp.server_media"] = (
+            "what the server sent first came behind the client's flight, which does not show "
+            "whether it had to wait for that"
+        )
     _channel(facts, evidence, unknown)
     return {**found, "evidence": evidence, "unknown": unknown}
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from warp_tools.capture.early import early_media
 from warp_tools.capture.events import Event, Mark
 from warp_tools.capture.facts import MEDIA_NS, Facts
 from warp_tools.capture.finding import Finding, Weight, several
@@ -265,18 +266,22 @@ def _early(facts: Facts) -> Iterator[Finding]:
             "their keys known: the receiver can only drop them (or hold them, if it does).",
             datagrams=_numbers(lost),
         )
-    if start.is_12 or not start.client_flight:
-        return
-    first = start.client_flight[0]
-    early = [e for e in mine if e not in lost and not facts.vantage.could_follow(e, first)]
+    early = [event for event in early_media(facts) if event not in lost]
     if early:
         yield Finding(
             id="early-media",
             weight=Weight.GOOD,
-            text=f"{facts.letter(start.server)} sent media behind its flight, half a round trip "
-            "after the ClientHello: it did not wait for the client's Finished.",
+            text=f"{facts.letter(start.server)} sent {_what(early)} behind its flight, half a "
+            "round trip after the ClientHello: it did not wait for the client's Finished.",
             datagrams=_numbers(early),
         )
+
+
+def _what(packets: list[Event]) -> str:
+    """Name media, or the reports alone."""
+    found = [event.contents.media for event in packets]
+    reports = all(media is not None and media.rtcp for media in found)
+    return "reports on media (SRTCP)" if reports else "media"
 
 
 def _late(facts: Facts) -> Iterator[Finding]:

@@ -28,6 +28,8 @@ def split_findings(facts: Facts) -> Iterator[Finding]:
     if group is not None and because:
         text += f" because of its share for {names.group(group)} ({share - _SHARE_HEADER} bytes)"
     cost = split.wait is Wait.ANSWER or split.took_ms >= TOGETHER_MS
+    if split.wait is Wait.UNTOLD and _too_short(facts):
+        cost = False  # it may be computing
     yield Finding(
         id="clienthello-split-pq" if because else "clienthello-split",
         weight=Weight.COST if cost else Weight.NOTE,
@@ -59,12 +61,24 @@ def _why(facts: Facts, split: Split) -> str:
                 f"{after}, and {split.gap_ms:.0f} ms after that one's answer (#{number}) had "
                 "arrived: not at once, so something else was waited for."
             )
+        case Wait.UNTOLD if _too_short(facts):
+            return (
+                f"the rest left {took} after the first part and behind its answer (#{number}). "
+                "That may be computing as well: at a round trip this short it cannot be told "
+                "whether the rest waited, and no round trip is counted for it."
+            )
         case Wait.UNTOLD:
             return (
                 f"here the rest passed {took} after the first part and behind its "
                 f"answer (#{number}); how far {facts.letter(side)} is from the capture is not "
                 "known, so neither is whether the rest waited for it."
             )
+
+
+def _too_short(facts: Facts) -> bool:
+    """Tell whether the round trip is known and computing may be as long."""
+    vantage = facts.vantage
+    return vantage.rtt_ns is not None and vantage.source != "DTLS" and not vantage.countable
 
 
 def _trips(facts: Facts, split: Split) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from warp_tools.capture.early import Turn, turn
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.split import Wait, split_of
 from warp_tools.capture.stages import Stage
@@ -41,6 +42,8 @@ class Saved(NamedTuple):
     what: str
     now: float
     warp: float
+    at_least: bool = False
+    """Whether `now` is the earliest that fits the capture."""
 
     @property
     def trips(self) -> float:
@@ -117,7 +120,7 @@ def saved(facts: Facts) -> list[Saved]:
     begins = facts.begins
     found = [
         Saved("client can send media", trips.client, begins + WARP_CLIENT),
-        Saved("server can send media", _server_media(facts, trips.server), begins + WARP_SERVER),
+        *_server_media(facts, trips.server),
     ]
     channel = trips.sctp[client], trips.sctp[1 - client]
     if channel[0] is not None and channel[1] is not None:
@@ -126,11 +129,14 @@ def saved(facts: Facts) -> list[Saved]:
     return found
 
 
-def _server_media(facts: Facts, done: float) -> float:
-    """A server that was seen to send behind its flight needs no client's flight."""
-    media = facts.session.sources.first[facts.start.server or 0]
-    flight = facts.start.client_flight
-    early = media is not None and bool(flight) and not facts.start.is_12
-    if early and media is not None and not facts.vantage.could_follow(media, flight[0]):
-        return facts.trips.flight or done
-    return done
+def _server_media(facts: Facts, done: float) -> list[Saved]:
+    """Compare when the server can send: for one that sends behind its flight, that is then.
+
+    Where the capture does not tell, its flight is the earliest; nothing is said of a session in
+    which that goes out as early as with WARP.
+    """
+    warp, flight, shown = facts.begins + WARP_SERVER, facts.trips.flight or done, turn(facts)
+    what = "server can send media"
+    if shown is Turn.UNTOLD:
+        return [Saved(what, flight, warp, at_least=True)] if flight > warp else []
+    return [Saved(what, flight if shown is Turn.EARLY else done, warp)]

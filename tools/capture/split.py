@@ -40,7 +40,7 @@ class Wait(enum.Enum):
     LATER = enum.auto()
     """The rest left some time after an answer had arrived."""
     UNTOLD = enum.auto()
-    """An answer passed before the rest, and it is not known how far its receiver is."""
+    """An answer passed before the rest, which need not have waited for it."""
 
 
 class Split(NamedTuple):
@@ -73,6 +73,10 @@ def split_of(start: Start, vantage: Vantage, hello: Hello) -> Split | None:
     if not had:
         early = took < TOGETHER_MS
         return Split(Wait.NOTHING if early else Wait.BEFORE, took, passed[0])
+    if not vantage.countable:
+        forced = _forced(rest, hello, passed)
+        wait = Wait.UNTOLD if forced is None else Wait.ANSWER
+        return Split(wait, took, passed[-1] if forced is None else forced)
     way = vantage.ways_ns[rest.side]
     gaps = [rest.time_ns - answer.last_ns - way for answer in had]
     if way and gaps == [0]:  # the way was guessed from this very pair
@@ -81,6 +85,22 @@ def split_of(start: Start, vantage: Vantage, hello: Hello) -> Split | None:
     chosen = prompt[0] if prompt else -1
     gap = max(0.0, gaps[chosen] / 1e6)
     return Split(Wait.ANSWER if prompt else Wait.LATER, took, had[chosen], gap)
+
+
+def _forced(rest: Event, hello: Hello, answers: list[Event]) -> Event | None:
+    """Return the answer without which the rest could not have left, whatever the clock says.
+
+    An answer rides on its request; and what goes directly needs a pair that a check has validated
+    (RFC 8445 section 12.1). Where a round trip is as short as computing, order alone shows nothing.
+    """
+    stun = rest.contents.stun
+    if stun is not None:
+        asked = {marked.number for marked in rest.marks if marked.mark is Mark.ANSWERS}
+        return next((answer for answer in answers if answer.number in asked), None)
+    if not hello.began.embedded:
+        return None
+    replies = (a for a in answers if any(marked.mark is Mark.ANSWERS for marked in a.marks))
+    return next(replies, None)
 
 
 def _answers(start: Start, hello: Hello) -> Iterator[Event]:

@@ -228,7 +228,10 @@ def _ledger(facts: Facts) -> Iterator[Text]:
             if facts.vantage.countable and rtt is not None:
                 most = "at most " if facts.vantage.at_most else ""
                 ms = f" ({most}{one.trips * rtt / 1e6:.0f} ms)"
-            text = f"{one.what} after {_trips(one.warp)}, not {one.now:g}: {one.trips:g} less"
+            now, less = f"{one.now:g}", f"{one.trips:g} less"
+            if one.at_least:
+                now, less = f"{now} or later", f"at least {less}"
+            text = f"{one.what} after {_trips(one.warp)}, not {now}: {less}"
             yield _fact(name, text + ms)
         else:
             yield _fact(name, f"{one.what} after {_trips(one.warp)}, as it was")

@@ -82,7 +82,7 @@ def test_explain_for_people() -> None:
         "SNAP; channels agreed on in advance",
         "the ClientHello is out",
         "1 round trip",
-        "server can send media after 0.5 round trips, not 1.5: 1 less",
+        "client can send media after 1 round trip, as it was",
         "warp ",
         "not known",
     ):

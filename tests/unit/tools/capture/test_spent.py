@@ -7,9 +7,11 @@ import pytest
 from tests.captures.pcap import read_pcap
 from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import facts_of
+from warp_tools.capture.explain import explanation
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
 from warp_tools.capture.spent import saved, spent
+from warp_tools.capture.view import explain_lines
 
 
 def of(name: str) -> Facts:
@@ -32,6 +34,54 @@ def test_a_client_that_was_called_forth_begins_half_a_round_trip_later() -> None
     assert by_name(plain)["client can send media"] == (2.5, 1.5)
     (sped,) = (one for one in findings(plain) if one.id == "no-sped")
     assert sped.trips == 1.0  # the half before it no SPED would have taken away
+
+
+WARP_LOOPBACK = "stun/chromium156_warp_nopqc"
+RTCP = bytes.fromhex("81c90007") + bytes(28) + bytes.fromhex("80000001") + bytes(10)
+
+
+def with_early(name: str, payload: bytes) -> Facts:
+    """A start in which the server sends something right behind its flight."""
+    bare = of(name)
+    server, flight = bare.start.server, bare.start.client_flight[0]
+    assert server is not None
+    packets = read_pcap(f"{name}.pcap")
+    at = flight.number - 1
+    source, destination = bare.session.addresses[server][0], flight.source
+    early = packets[at]._replace(
+        time=packets[at].time - 1e-5, source=source, destination=destination, payload=payload
+    )
+    return facts_of(pcap(frames([*packets[:at], early, *packets[at:]]), ns=True))
+
+
+def test_media_behind_the_client_flight_does_not_show_that_the_server_waited() -> None:
+    """On a loopback, order is chance: nothing is claimed of a session that is WARP already."""
+    facts = of(WARP_LOOPBACK)
+    assert "server can send media" not in by_name(facts)
+    assert "with_warp.server_media" in explanation(facts)["unknown"]
+    plain = of("stun/chromium156_default")
+    (server,) = (one for one in saved(plain) if one.what == "server can send media")
+    assert (server.now, server.warp, server.at_least) == (1.5, 0.5, True)
+    assert any("not 1.5 or later: at least 1 less" in line.plain for line in explain_lines(plain))
+
+
+def test_a_server_that_answers_the_client_flight_at_once_has_waited_for_it() -> None:
+    facts = of("delay/chromium156_default")
+    assert facts.vantage.countable
+    assert by_name(facts)["server can send media"] == (3.0, 1.0)
+
+
+def test_a_server_of_dtls_12_has_no_keys_before() -> None:
+    assert by_name(of("calls/aiortc116_dtls12"))["server can send media"] == (2.5, 0.5)
+
+
+def test_a_server_that_was_seen_to_send_early_is_saved_nothing() -> None:
+    """A report alone counts as well as media: ledger and finding agree."""
+    facts = with_early(WARP_LOOPBACK, RTCP)
+    (finding,) = (one for one in findings(facts) if one.id == "early-media")
+    assert "sent reports on media (SRTCP) behind its flight" in finding.text
+    assert by_name(facts)["server can send media"] == (0.5, 0.5)
+    assert "with_warp.server_media" not in explanation(facts)["unknown"]
 
 
 def test_a_client_that_asks_first() -> None:

@@ -28,7 +28,9 @@ REST: Final = 4
 SENDS: Final = {1: 0.0, 2: 1.0, 3: 1.0, REST: 2.0, 6: 3.0, 7: 3.0, 8: 4.0}
 
 
-def seen_at(place: float, sends: dict[int, float], more: Sequence[UdpPacket] = ()) -> Facts:
+def seen_at(
+    place: float, sends: dict[int, float], more: Sequence[UdpPacket] = (), way_s: float = WAY_S
+) -> Facts:
     """The start, its datagrams leaving when `sends` says; captured at B (0), at A (1) or between.
 
     `more` comes in place of the rest of the ClientHello; its time is when it leaves, in ways.
@@ -40,7 +42,7 @@ def seen_at(place: float, sends: dict[int, float], more: Sequence[UdpPacket] = (
     found = []
     for when, packet in sent:
         way = place if packet.source == at_b else 1 - place
-        found.append(packet._replace(time=1000 + (when + way) * WAY_S))
+        found.append(packet._replace(time=1000 + (when + way) * way_s))
     found.sort(key=lambda packet: packet.time)
     return facts_of(pcap(frames(found), ns=True))
 
@@ -74,7 +76,7 @@ def a_check_with_the_rest(when: float) -> UdpPacket:
     return first._replace(time=when, payload=payload)
 
 
-def with_a_check(place: float, when: float) -> Facts:
+def with_a_check(place: float, when: float, way_s: float = WAY_S) -> Facts:
     """B answers A's check without a rider; the rest goes in a check of B's own."""
     packets = read_pcap(f"{NAME}.pcap")
     answer = parse_message(packets[REST - 1].payload)
@@ -87,7 +89,7 @@ def with_a_check(place: float, when: float) -> Facts:
     )
     sends = {number: at for number, at in SENDS.items() if number != REST}
     sends.update({6: when + 1, 7: when + 1, 8: when + 2})
-    return seen_at(place, sends, [bare, a_check_with_the_rest(when)])
+    return seen_at(place, sends, [bare, a_check_with_the_rest(when)], way_s)
 
 
 @pytest.mark.parametrize("place", [0.0, 0.5, 1.0])
@@ -136,6 +138,32 @@ def test_a_check_that_left_right_behind_the_answer_waited_for_it() -> None:
     facts = with_a_check(0.5, 2.01)
     assert wait_of(facts) is Wait.ANSWER
     assert told(facts).trips == 1.0
+
+
+@pytest.mark.parametrize("when", [2.01, 2.5, 6.0])
+def test_at_a_round_trip_as_short_as_computing_order_shows_nothing(when: float) -> None:
+    """A check that left behind the answer, as it would have anyway: no round trip is counted."""
+    facts = with_a_check(0.5, when, way_s=0.0005)
+    assert not facts.vantage.countable
+    assert wait_of(facts) is Wait.UNTOLD
+    finding = told(facts)
+    assert "it cannot be told whether the rest waited" in finding.text
+    assert finding.weight is Weight.NOTE and not finding.trips
+    assert facts.trips.hello == 0.0
+
+
+def test_at_any_round_trip_an_answer_needs_its_request() -> None:
+    """The rest rides on the answer to a check that acknowledges the first part."""
+    facts = seen_at(0.5, SENDS, way_s=0.0005)
+    assert not facts.vantage.countable
+    assert wait_of(facts) is Wait.ANSWER
+    assert told(facts).trips == 1.0
+
+
+def test_at_any_round_trip_what_goes_directly_needs_a_checked_pair() -> None:
+    facts = facts_of(pcap(frames(read_pcap("stun/chromium156_sped_only.pcap")), ns=True))
+    assert not facts.vantage.countable
+    assert wait_of(facts) is Wait.ANSWER
 
 
 def test_no_answer_to_the_first_part_is_in_the_capture() -> None:
