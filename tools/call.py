@@ -69,6 +69,7 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
         seconds=recording.seconds,
         frames=recording.frames,
         concealed=recording.concealed,
+        unsent_s=recording.unsent_s,
         correlation=likeness(speech, samples).correlation,
         path=path,
         connected_ms=connected_ms,

@@ -57,6 +57,7 @@ def call(
         trace=trace,
     )
     result = asyncio.run(run(speech, plan, out))
-    typer.echo(json.dumps(result.to_json(), indent=2) if as_json else f"{out}: {result}")
+    told = f"{out}: {result}\n{result.way}"
+    typer.echo(json.dumps(result.to_json(), indent=2) if as_json else told)
     if result.ended is not None and result.ended.is_failure:
         raise ToolFailure(str(result.ended))

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from warp.io import Session
 
 ECHO_LIKENESS = 0.5
+_WAYS = {
+    "instant": "the first datagram began the call, and no signalling was needed for it",
+    "attached": "the first datagram began the call, and its offer joined it by signalling",
+    "signalled": "the offer was answered by signalling before the first datagram left",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,7 @@ class CallResult:
     seconds: float
     frames: int
     concealed: int
+    """Frames that were lost and filled in."""
     correlation: float
     """How surely the reply holds the speech, as of an echo; 0 when it does not."""
     path: str = "signalled"
@@ -64,6 +70,18 @@ class CallResult:
     """From the intent to a peer that is proven."""
     ended: Ended | None = None
     """How it ended, unless we hung up when the other side had been quiet for a while."""
+    unsent_s: float = 0.0
+    """For how long nothing came as nothing was said (DTX): those frames are not lost."""
+
+    @property
+    def is_echo(self) -> bool:
+        """Whether what came back is what was said; else likeness is chance, and says nothing."""
+        return self.correlation >= ECHO_LIKENESS
+
+    @property
+    def way(self) -> str:
+        """One line that says what the way of the call means."""
+        return f"{self.path}: {_WAYS[self.path]}"
 
     def to_json(self) -> dict[str, Any]:
         """Return it for machines."""
@@ -73,17 +91,20 @@ class CallResult:
             "seconds": round(self.seconds, 2),
             "frames": self.frames,
             "concealed": self.concealed,
-            "correlation": round(self.correlation, 3),
+            "unsent_s": round(self.unsent_s, 2),
+            "correlation": round(self.correlation, 3) if self.is_echo else None,
             "ended_by": "caller" if self.ended is None else self.ended.by,
             **({} if self.ended is None else _told(self.ended)),
         }
 
     def __str__(self) -> str:
-        # what is no echo resembles the speech by chance, which says nothing
-        is_echo = self.correlation >= ECHO_LIKENESS
-        alike = f", likeness to the speech sent {self.correlation:.2f}" if is_echo else ""
+        alike = f", likeness to the speech sent {self.correlation:.2f}" if self.is_echo else ""
+        pauses = (
+            f", {self.unsent_s:.1f} s not sent as nothing was said" if self.unsent_s >= 0.05 else ""
+        )
         return (
-            f"{self.seconds:.1f} s, {self.concealed} of {self.frames} frames concealed{alike}; "
+            f"{self.seconds:.1f} s, {self.concealed} of {self.frames} frames concealed"
+            f"{pauses}{alike}; "
             f"{self.path}, connected after {self.connected_ms:.0f} ms"
             + ("" if self.ended is None else f"; {self.ended}")
         )

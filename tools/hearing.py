@@ -63,13 +63,15 @@ class Hearing:
 class Recording:
     """Everything that was heard, each frame where its timestamp puts it."""
 
-    __slots__ = ("_began", "_hearing", "_length", "_parts", "frames")
+    __slots__ = ("_began", "_hearing", "_length", "_parts", "_torn", "_unsent", "frames")
 
     def __init__(self) -> None:
         self._hearing = Hearing()
         self._parts: list[tuple[int, Samples]] = []
         self._began: int | None = None
         self._length = 0
+        self._torn = False
+        self._unsent = 0
         self.frames = 0
 
     @property
@@ -82,10 +84,16 @@ class Recording:
         """Frames that were lost and filled in."""
         return self._hearing.concealed
 
+    @property
+    def unsent_s(self) -> float:
+        """For how long nothing was sent in between, as nothing was said (DTX): nothing is lost."""
+        return self._unsent / SAMPLE_RATE
+
     def add(self, frame: AudioFrame) -> Samples:
         """Take in a frame; returns what was heard."""
         samples = self._hearing.hear(frame)
         if frame.payload is None:
+            self._torn = True
             return samples
         self.frames += 1
         if self._began is None:
@@ -93,7 +101,11 @@ class Recording:
         position = frame.timestamp - self._began - self._hearing.filled
         if 0 <= position <= MAX_SECONDS * SAMPLE_RATE:
             self._parts.append((position, samples))
+            # behind a loss nobody can say how much of the time was a pause
+            if not self._torn:
+                self._unsent += max(0, position - self._length)
             self._length = max(self._length, position + len(samples))
+            self._torn = False
         return samples
 
     def samples(self) -> Samples:

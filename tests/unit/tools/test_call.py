@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import pytest
 
+from instant_connect.sessions import Path as Way
 from tests.unit.tools.web_server import echo_site
 from warp.errors import ConsentLost, WarpError
 from warp.io import Session
@@ -85,6 +86,24 @@ def test_a_call_that_we_ended() -> None:
     result = CallResult(seconds=1.0, frames=50, concealed=0, correlation=0.9)
     assert result.to_json()["ended_by"] == "caller"
     assert "ended" not in str(result)
+
+
+def test_what_is_no_echo_has_no_likeness() -> None:
+    echo = CallResult(seconds=1.0, frames=50, concealed=0, correlation=0.9)
+    assert echo.to_json()["correlation"] == 0.9
+    assert str(echo).startswith("1.0 s, 0 of 50 frames concealed, likeness to the speech sent 0.90")
+    voice = CallResult(seconds=5.8, frames=132, concealed=0, correlation=0.12, unsent_s=3.16)
+    told = voice.to_json()
+    assert told["correlation"] is None
+    assert told["unsent_s"] == 3.16
+    assert "likeness" not in str(voice)
+    assert "5.8 s, 0 of 132 frames concealed, 3.2 s not sent as nothing was said; " in str(voice)
+
+
+@pytest.mark.parametrize("way", Way)
+def test_each_way_is_explained(way: Way) -> None:
+    result = CallResult(seconds=1.0, frames=50, concealed=0, correlation=0.9, path=way.value)
+    assert result.way.startswith(f"{way.value}: the ")
 
 
 @pytest.mark.parametrize(

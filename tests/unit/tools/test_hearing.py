@@ -78,6 +78,19 @@ def test_a_recording_puts_frames_where_their_timestamps_say() -> None:
     assert not np.any(samples[2 * 960 : 50 * 960])
     assert np.any(samples[50 * 960 :])
     assert recording.frames == 3
+    # no sequence number is missing: nothing was said, and nothing is lost
+    assert (recording.unsent_s, recording.concealed) == (pytest.approx(48 * 0.02), 0)
+
+
+def test_what_was_lost_is_no_pause() -> None:
+    recording = Recording()
+    recording.add(frame(PAYLOADS[40], 0))
+    recording.add(frame(None, 1, lost=9))
+    recording.add(frame(PAYLOADS[40], 10))
+    assert recording.unsent_s == 0
+    assert recording.concealed == MAX_CONCEALED
+    recording.add(frame(PAYLOADS[40], 12))
+    assert recording.unsent_s == pytest.approx(0.02)
 
 
 def test_a_recording_with_losses_is_still_the_speech() -> None:
