@@ -35,9 +35,11 @@ def prepare_backend(name: str) -> None:
     """Fetch what the backend lacks, with a bar of progress. Raises ToolFailure, one line."""
     if name != EMBEDDED:
         return
+    from voice_backend.models.inference import ModelUnusable, import_runtime
+
     try:
-        import onnxruntime  # noqa: F401
-    except ImportError:
+        import_runtime()
+    except ModelUnusable:
         raise ToolFailure(
             f"the backend {name} needs onnxruntime: pip install 'warp-rtc[voice]', "
             f"or use --backend {ECHO}"

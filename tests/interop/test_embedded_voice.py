@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 import wave
 from datetime import datetime
 from pathlib import Path
@@ -27,10 +30,19 @@ from voice_backend.model import (
 from voice_backend.models.duplex_cpu import DuplexCpu, Networks
 from voice_backend.models.jobs import InlineRunner, finish
 from voice_backend.models.mouth import Utterance, first_sound
+from voice_backend.models.store import default_root
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 NOW = datetime(2026, 11, 30, 16, 7)
 HUMAN = "Unless to be rather cold-hearted, and rather selfish, is to be ill-disposed"
+UNBROKEN = (
+    "My sister and I would like to know that before the summer comes",
+    "because we are going to travel through the country by train",
+    "and somebody told us that the tickets are sold out very early",
+    "so we have to look at all of our money before we order them",
+    "and then we will call our friends who live by the sea",
+    "and they will show us where the best places are for children",
+)
 PHRASES = (
     "What time is it?",
     "Please count from one to ten.",
@@ -97,6 +109,44 @@ def test_the_ears_err_in_no_more_than_one_word_of_twenty(networks: Networks) -> 
     wrong += errors(words(HUMAN), words(heard))
     total += len(words(HUMAN))
     assert wrong / total <= 0.05, told
+
+
+def test_the_ears_hear_long_speech_at_one_go(networks: Networks) -> None:
+    heard = finish(networks.ears.hear(np.tile(human().astype(np.float32) / 32768, 3)))
+    assert errors(words(HUMAN) * 3, words(heard)) <= 1, heard
+
+
+@pytest.mark.parametrize("parts", [3, 6])
+def test_speech_without_a_pause_is_answered(networks: Networks, parts: int) -> None:
+    """About 11 and 20 seconds, and what is asked is at the beginning of it."""
+    spoken = ("What is seven times eight?", *UNBROKEN[:parts])
+    sounds = [at_16k(said(networks, text)) for text in spoken]
+    loud = [np.flatnonzero(np.abs(sound.astype(np.int32)) > 600) for sound in sounds]
+    unbroken = np.concatenate(
+        [sound[at[0] : at[-1]] for sound, at in zip(sounds, loud, strict=True)]
+    )
+    assert len(unbroken) > 16_000 * (9.3 if parts == 3 else 17)
+    call = Call(networks)
+    call.feed(unbroken)
+    call.wait_for(SpeakingOff)
+    heard = " ".join(e.delta for e in call.of(InText) if e.final)
+    meant = [word for text in spoken for word in words(text)]
+    assert errors(meant, words(heard)) <= len(meant) // 10, heard
+    assert "fifty-six" in "".join(event.delta for event in call.of(OutText)), heard
+
+
+def test_its_networks_leave_no_record_of_their_use(tmp_path: Path) -> None:
+    require_models()
+    code = (
+        "from voice_backend.models.ears import Ears\n"
+        "from voice_backend.models.store import Store\n"
+        "Ears.load(Store())\n"
+    )
+    # the store is where it always is: only the library's files would be here
+    environ = os.environ | {"XDG_CACHE_HOME": str(tmp_path), "WARP_MODELS": str(default_root())}
+    environ.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True, timeout=60)
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_the_detector_knows_speech_from_noise(networks: Networks) -> None:

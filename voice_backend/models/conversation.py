@@ -57,6 +57,8 @@ MOST_TOLD: Final = 16
 """Texts from outside that wait to be said."""
 SUSPECT: Final = 0.3
 """From this likelihood on it is asked whether the sound is our own."""
+NOT_CAUGHT: Final = "I am sorry, I did not catch that."
+"""Said where the ears have failed: nobody is left in silence for a fault of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +122,7 @@ class Conversation:
         self._words = ""  # of the short piece of speech over ours that was heard last
         self._delegations = 0
         self._now_ms = 0
-        self._owing = False  # a turn is over, and what was said in it is being found out
+        self._owing = 0  # the turn that is over, and what was said in it is being found out
         self.talker = talker
         self.speaker = Speaker(senses.make, senses.hurry)
         if config.instructions:
@@ -190,7 +192,7 @@ class Conversation:
             case Question.PARTIAL:
                 awaited = self._listener.take_awaited(asked)
                 if awaited is not None:
-                    self._receive_final(awaited, text or "")
+                    self._receive_final(awaited, text)
                 elif text and asked.start_ms >= self._listener.final_ms:
                     self._listener.receive_guess(asked, text)
                     self._tell_heard(asked, text, final=False)
@@ -202,7 +204,7 @@ class Conversation:
                 self._words = self._heard_as(asked, text or "")
                 self._floor.receive_words(self._words)
             case Question.SEGMENT | Question.FINAL:
-                self._receive_final(asked, text or "")
+                self._receive_final(asked, text)
         self._settle_events()
 
     # -- from outside -----------------------------------------------------------------------------
@@ -262,7 +264,7 @@ class Conversation:
             case TurnEnded(turn=turn, start_ms=start_ms, end_ms=end_ms):
                 self._course.receive_end(end_ms)
                 self._listener.begin_turn(turn)
-                self._owing = True
+                self._owing = turn
                 self._ask_final(Asked(Question.FINAL, turn, start_ms, end_ms))
             case TurnContinued():
                 # of the answer nothing was played: it is as if it had never been
@@ -301,6 +303,7 @@ class Conversation:
         span = self._floor.span
         if span is None or self._floor.holder is Holder.ASSISTANT:
             return
+        self._listener.begin_turn(self._floor.turn)
         segment = self._listener.segment(*span, paused=False)
         if segment is not None:
             self._ask_final(segment)
@@ -314,7 +317,7 @@ class Conversation:
     def _ask_final(self, asked: Asked) -> None:
         text = self._listener.guessed(asked)
         awaited = not text and self._listener.await_guess(asked)
-        sound = self._listener.sound_of(asked.start_ms, asked.end_ms)
+        sound = self._listener.sound_to_hear(asked)
         self._listener.settle(asked)
         if text:
             self._receive_final(asked, text)
@@ -339,18 +342,22 @@ class Conversation:
 
     # -- words ------------------------------------------------------------------------------------
 
-    def _receive_final(self, asked: Asked, text: str) -> None:
+    def _receive_final(self, asked: Asked, text: str | None) -> None:
+        current = asked.number == self._listener.turn
         if text:
             self._tell_heard(asked, text, final=True)
-            self._listener.add_text(text)
-        if asked.what is Question.SEGMENT or asked.number != self._listener.turn:
+        if current:
+            self._listener.receive_final(text)
+        if asked.what is Question.SEGMENT:
             return
-        self._owing = False
+        if asked.number == self._owing:
+            self._owing = 0
+        if not current:
+            return
         self._course.receive_step(Step.HEARD)
         if self._floor.holder in (Holder.USER, Holder.BOTH):
             return  # the user speaks on: the turn continues, and is answered when it is over
-        heard = " ".join(self._listener.texts)
-        reply = self.talker.answer(heard) if heard else Reply()
+        reply = self._reply()
         if not reply.text:
             if not self.speaker.busy:
                 self._floor.receive_cancelled()
@@ -362,6 +369,13 @@ class Conversation:
                 Delegate(delegation_id=name, offset_ms=self._now_ms, acknowledged=True)
             )
         self.speaker.say(reply.text)
+
+    def _reply(self) -> Reply:
+        if self._listener.missed:
+            # half of what was said may ask for something else than the whole
+            return Reply(text=NOT_CAUGHT)
+        heard = " ".join(self._listener.texts)
+        return self.talker.answer(heard) if heard else Reply()
 
     def _heard_as(self, asked: Asked, text: str) -> str:
         return heard_as(text, self._listener.sound_of(asked.start_ms, asked.end_ms))

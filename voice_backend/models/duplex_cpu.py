@@ -146,6 +146,7 @@ class DuplexCpu(PlainVoice):
         self._networks = networks
         self._due = 0.0
         self._opened = 0
+        self._faults: set[tuple[JobClass, str]] = set()
 
     def load(self) -> None:
         """Load the weights and run each network once. Raises ModelsMissing or ModelUnusable."""
@@ -293,9 +294,16 @@ class DuplexCpu(PlainVoice):
         if seat is None:
             return
         if job.error is not None:
-            _log.warning("a job of class %s failed: %s", job.kind.name, job.error)
+            self._log_once(job.kind, job.error)
         if callable(job.token):
             job.token(seat.conversation, job.result)
+
+    def _log_once(self, kind: JobClass, error: str) -> None:
+        """A fault that comes again is in `JobCounts.failed`; its details would fill the log."""
+        fault = (kind, error.partition(":")[0])
+        if fault not in self._faults:
+            self._faults.add(fault)
+            _log.warning("a job of class %s failed, more will be counted: %s", kind.name, error)
 
 
 _Deliver = Callable[[Conversation, Any], None]

@@ -4,7 +4,8 @@
                         one unit               one unit            one unit
 
 The decoder is greedy. Its graph has two branches: the first step computes keys and values of the
-encoder's states, which all later steps go on with. Whoever drives the work may stop between units.
+encoder's states, which all later steps go on with. Its mask is of samples, of which it
+takes every 384th, one a state. Whoever drives the work may stop between units.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ TOKENS_BESIDE: Final = 2
 SHORTEST: Final = RATE // 4
 """The encoder needs some sound to stand on; less is padded with silence."""
 HEADS, HEAD_WIDTH = 8, 36
+STATE: Final = 384
+"""Samples to a state: the encoder's strides, 64 times 3 times 2."""
 NO_SPEECH: Final = frozenset({"you"})
 """What it writes for sounds that are no speech, and nobody says alone."""
 SPACE: Final = "\N{LOWER ONE EIGHTH BLOCK}"
@@ -86,7 +89,7 @@ class Ears:
         empty = np.zeros((1, HEADS, 0, HEAD_WIDTH), np.float32)
         feed: dict[str, Any] = dict.fromkeys(self._past, empty)
         feed["encoder_hidden_states"] = states
-        feed["encoder_attention_mask"] = np.ones((1, states.shape[1]), np.int64)
+        feed["encoder_attention_mask"] = np.ones((1, states.shape[1] * STATE), np.int64)
         ids, token = [], BEGIN
         for step in range(most):
             feed["input_ids"] = np.array([[token]], np.int64)

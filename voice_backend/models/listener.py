@@ -4,7 +4,8 @@ frames ─▶ Recent (16 s) ◀── spans of speech ── Floor
              │
              ├─▶ partial: a guess at all that is not final, when speech halts and each 600 ms
              ├─▶ turn:    at a pause, is it over?
-             └─▶ final:   at the end, or when a span grows too long to be heard at one go
+             └─▶ final:   at the end, or when a span grows too long to be heard at one go: at a
+                          pause, or without one at its least loud place
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from voice_backend.models.cut import least_loud
 from voice_backend.models.recent import Recent
 
 RATE: Final = 16_000
@@ -37,7 +39,7 @@ SEGMENT_MS: Final = 7_000
 MOST_TEXTS: Final = 32
 """Spans of one turn that are kept: minutes of speech without an end."""
 LONGEST_MS: Final = 13_000
-"""And here without a pause."""
+"""And here without a pause: where it was least loud since `SEGMENT_MS`."""
 
 
 class Question(Enum):
@@ -61,6 +63,8 @@ class Asked:
     """The turn model's question, or the turn."""
     start_ms: int
     end_ms: int
+    cut: bool = False
+    """It ends in the middle of speech: what comes after is the next one's alone."""
 
 
 class Listener:
@@ -74,6 +78,7 @@ class Listener:
         "_now_ms",
         "_sound",
         "final_ms",
+        "missed",
         "texts",
         "turn",
     )
@@ -89,6 +94,8 @@ class Listener:
         """Up to here words are final, or were none."""
         self.texts: deque[str] = deque(maxlen=MOST_TEXTS)
         """Of the turn under way, what is final."""
+        self.missed = False
+        """Whether the ears have failed at a part of it."""
         self.turn = 0
 
     def receive_frame(self, at_ms: int, sound: NDArray[np.float32]) -> None:
@@ -98,8 +105,16 @@ class Listener:
 
     def sound_of(self, start_ms: int, end_ms: int) -> NDArray[np.float32]:
         """Return what was heard in a span, a little before and after it included."""
-        begin = max(self.final_ms, start_ms - LEAD_MS)
-        return self._sound.between(self._sample(begin), self._sample(end_ms + TAIL_MS))
+        return self._between(start_ms - LEAD_MS, end_ms + TAIL_MS)
+
+    def sound_to_hear(self, asked: Asked) -> NDArray[np.float32]:
+        """Return what the ears need to answer."""
+        end_ms = asked.end_ms + (0 if asked.cut else TAIL_MS)
+        return self._between(asked.start_ms - LEAD_MS, end_ms)
+
+    def _between(self, start_ms: int, end_ms: int) -> NDArray[np.float32]:
+        begin = max(self.final_ms, start_ms)
+        return self._sound.between(self._sample(begin), self._sample(end_ms))
 
     def _sample(self, at_ms: int) -> int:
         # counted from the end: time may have begun elsewhere, or frames may have been lost
@@ -131,7 +146,10 @@ class Listener:
         start_ms = max(start_ms, self.final_ms)
         if end_ms - start_ms < (SEGMENT_MS if paused else LONGEST_MS):
             return None
-        return Asked(Question.SEGMENT, self.turn, start_ms, end_ms)
+        if not paused:
+            end_ms = start_ms + SEGMENT_MS
+            end_ms += least_loud(self._between(end_ms, start_ms + LONGEST_MS))
+        return Asked(Question.SEGMENT, self.turn, start_ms, end_ms, cut=not paused)
 
     def receive_guess(self, asked: Asked, text: str) -> None:
         """Take what a guess has found."""
@@ -177,6 +195,14 @@ class Listener:
         if turn != self.turn:
             self.turn = turn
             self.texts.clear()
+            self.missed = False
+
+    def receive_final(self, text: str | None) -> None:
+        """Take what was found in a span of the turn under way; None: the ears have failed."""
+        if text is None:
+            self.missed = True
+        elif text:
+            self.add_text(text)
 
     def add_text(self, text: str) -> None:
         """Take words of the turn under way that are final."""

@@ -76,6 +76,11 @@ class Floor:
         return self._overlap.held
 
     @property
+    def turn(self) -> int:
+        """Number of the user's turn under way, or of the last one."""
+        return self._turns.turn
+
+    @property
     def span(self) -> tuple[int, int] | None:
         """Where the user's speech under way began and last sounded; None while nobody speaks."""
         start_ms = self._speech.start_ms

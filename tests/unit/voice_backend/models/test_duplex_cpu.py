@@ -23,6 +23,8 @@ from voice_backend.model import (
     StepIn,
     VoiceModel,
 )
+from voice_backend.models.conversation import NOT_CAUGHT
+from voice_backend.models.jobs import JobClass
 
 LONG = "count from one to twenty"
 
@@ -293,16 +295,48 @@ def test_questions_are_given_away_by_an_id() -> None:
     assert len(set(names)) == 2
 
 
-def test_a_job_that_fails_costs_its_answer_alone() -> None:
+def test_ears_that_fail_cost_their_answer_alone(caplog: pytest.LogCaptureFixture) -> None:
     call = Call()
     call.ears.broken = True
-    call.speak("what time is it")
-    call.wait(1500)
-    assert call.of(SpeakingOn) == []
+    for _ in range(2):
+        call.speak("what time is it")
+        call.wait_for(SpeakingOff)
+        call.wait(800)
+    assert call.text() == " ".join([NOT_CAUGHT] * 2)
+    assert call.runner.queue.counts.failed[JobClass.FINAL_TEXT] == 2
+    assert sum("FINAL_TEXT failed" in line for line in caplog.messages) == 1
     call.ears.broken = False
     call.speak("what time is it")
     call.wait_for(SpeakingOff)
-    assert call.text().startswith("It is four")
+    assert "It is four" in call.text()
+
+
+def test_half_of_what_was_said_is_not_answered() -> None:
+    call = Call()
+    call.speak("what time is it", 7000)
+    call.ears.broken = True
+    call.speak("what time is it", 6500)
+    call.ears.broken = False
+    call.speak("thank you", 800)
+    call.wait_for(SpeakingOff)
+    assert call.text() == NOT_CAUGHT
+
+
+def test_speech_without_a_pause_is_heard_in_parts_and_answered_as_a_whole() -> None:
+    call = Call()
+    call.speak("what time is it", 400)
+    call.wait_for(SpeakingOff)
+    call.wait(800)
+    call.speak("what is seven times eight", 7500)
+    call.speak("my dear", 6500)
+    call.speak("please", 6500)
+    call.wait_for(SpeakingOff)
+    assert finals(call)[1:] == [
+        "what is seven times eight",
+        "what is seven times eight my dear",
+        "please",
+    ]
+    assert call.text().endswith("Seven times eight is fifty-six.")
 
 
 def test_lost_frames_are_silence_and_time_goes_on() -> None:

@@ -1,0 +1,54 @@
+"""What of a conversation's sound the ears are asked about."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from voice_backend.models.listener import LONGEST_MS, SEGMENT_MS, Listener, Question
+
+GAP_MS = 9_700
+
+
+def listening(milliseconds: int) -> tuple[Listener, NDArray[np.float32]]:
+    """Noise without a pause, but for 80 ms between two words."""
+    sound = np.random.default_rng(2).standard_normal(16 * milliseconds).astype(np.float32)
+    sound[16 * GAP_MS : 16 * (GAP_MS + 80)] *= 0.01
+    listener = Listener()
+    for at_ms in range(0, milliseconds, 20):
+        listener.receive_frame(at_ms, sound[16 * at_ms : 16 * (at_ms + 20)])
+    return listener, sound
+
+
+def test_speech_that_is_not_long_is_not_cut() -> None:
+    listener, _ = listening(12_000)
+    assert listener.segment(0, 12_000, paused=False) is None
+    at_a_pause = listener.segment(0, 12_000, paused=True)
+    assert at_a_pause is not None
+    assert (at_a_pause.end_ms, at_a_pause.cut) == (12_000, False)
+
+
+def test_long_speech_is_cut_between_words_and_nothing_is_heard_twice_or_not_at_all() -> None:
+    listener, sound = listening(15_000)
+    asked = listener.segment(0, LONGEST_MS, paused=False)
+    assert asked is not None
+    assert asked.what is Question.SEGMENT
+    assert SEGMENT_MS < asked.end_ms <= LONGEST_MS
+    assert GAP_MS < asked.end_ms < GAP_MS + 80
+    first = listener.sound_to_hear(asked)
+    listener.settle(asked)
+    assert listener.segment(0, 15_000, paused=False) is None
+    rest = listener.sound_of(0, 15_000)
+    assert np.array_equal(np.concatenate([first, rest]), sound)
+
+
+def test_words_of_another_turn_go_and_so_do_their_faults() -> None:
+    listener = Listener()
+    listener.begin_turn(1)
+    listener.receive_final("hello")
+    listener.receive_final("")
+    listener.receive_final(None)
+    listener.begin_turn(1)
+    assert (list(listener.texts), listener.missed) == (["hello"], True)
+    listener.begin_turn(2)
+    assert (list(listener.texts), listener.missed) == ([], False)
