@@ -180,6 +180,12 @@ def test_keys_settle_what_sizes_do_not(name: str) -> None:
     assert answer["dcep"] == EXPLAINED[name]["keys"]["dcep"]
     more = answer["stages"].keys() - told(name)["stages"].keys()
     assert told(name)["stages"].keys() <= answer["stages"].keys()
+    clock, opened = times(name), EXPLAINED[name]["keys"].get("opened", {})
+    channels = {f"channel_{letter(name, int(port))}": value for port, value in opened.items()}
+    for stage, (packet, trips) in channels.items():
+        assert answer["stages"][stage]["ms"] == pytest.approx(clock[packet], abs=0.002), stage
+        assert answer["stages"][stage]["round_trips"] == trips, stage
+    more -= channels.keys()
     assert not more or ("stages.sctp" in told(name)["unknown"] and more <= {"sctp_A", "sctp_B"})
     by_size = {
         packet.event.number: packet.size

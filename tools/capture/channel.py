@@ -18,7 +18,7 @@ from warp_tools.capture.handshake import MAX_PROTECTED
 from warp_tools.capture.start import Start, is_ack
 
 if TYPE_CHECKING:
-    from warp_tools.capture.opened import Opened, OpenedPacket
+    from warp_tools.capture.opened import Inside, Opened, OpenedPacket
 
 COOKIE_ACK: Final = 16
 SACK: Final = 28
@@ -61,6 +61,10 @@ class Channel(NamedTuple):
     """Why it is not known whether channels behind the first one were announced by DCEP."""
     in_clear: bool = False
     """Whether all this was read in packets that keys have opened."""
+    opens: tuple[Event | None, Event | None] = (None, None)
+    """The first DCEP OPEN of each side, where keys have opened it."""
+    bundled: tuple[bool, bool] = (False, False)
+    """Whether that OPEN came with the COOKIE ECHO (RFC 9260 section 5.1)."""
 
     def first(self, side: int) -> Event | None:
         """Return a side's first SCTP packet."""
@@ -137,7 +141,26 @@ def _known(start: Start, opened: Opened) -> Channel | None:
     dcep = kinds.get((bool(inside.opens), bool(inside.negotiated)))
     why = f"{inside.opens} channels were announced by DCEP, {inside.negotiated} messages came on "
     why += "channels that were not"
-    return Channel(tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]), in_clear=True)
+    why = NO_MESSAGE if dcep is None else why
+    opens, bundled = _opens(inside, events)
+    return Channel(
+        tuple(packets), snap, reason, dcep, why, (acks[0], acks[1]),
+        in_clear=True, opens=opens, bundled=bundled,
+    )  # fmt: skip
+
+
+def _opens(
+    inside: Inside, events: dict[int, Event]
+) -> tuple[tuple[Event | None, Event | None], tuple[bool, bool]]:
+    """Return the first OPEN of each side, and whether a COOKIE ECHO was with it."""
+    echoes = {p.number for p in inside.packets if ChunkType.COOKIE_ECHO in p.chunks}
+    found: list[Event | None] = [None, None]
+    for number in inside.opens_in:
+        event = events.get(number)
+        if event is not None:
+            found[event.side] = found[event.side] or event
+    with_echo = [event is not None and event.number in echoes for event in found]
+    return (found[0], found[1]), (with_echo[0], with_echo[1])
 
 
 def _known_snap(packets: list[OpenedPacket]) -> tuple[bool | None, str]:

@@ -15,7 +15,7 @@ from warp_tools.capture.channel import NO_MESSAGE
 from warp_tools.capture.early import Turn, turn
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
-from warp_tools.capture.spent import saved, spent
+from warp_tools.capture.spent import saved, sctp_only, spent
 from warp_tools.capture.stages import Stage
 
 _NEAR: Final = {"side 0": 0, "side 1": 1}
@@ -62,13 +62,24 @@ def explanation(facts: Facts) -> dict[str, Any]:
         ],
         "findings": [finding.to_json() for finding in findings(facts)],
     }
-    if found["with_warp"] and turn(facts) is Turn.UNTOLD:
+    if found["with_warp"]:
+        _savings(facts, unknown)
+    _channel(facts, evidence, unknown)
+    return {**found, "evidence": evidence, "unknown": unknown}
+
+
+def _savings(facts: Facts, unknown: dict[str, str]) -> None:
+    """Say what the comparison with WARP leaves out, and why."""
+    if turn(facts) is Turn.UNTOLD:
         unknown["with_warp.server_media"] = (
             "what the server sent first came behind the client's flight, which does not show "
             "whether it had to wait for that"
         )
-    _channel(facts, evidence, unknown)
-    return {**found, "evidence": evidence, "unknown": unknown}
+    if sctp_only(facts):
+        reason = facts.channel.dcep_reason
+        if facts.channel.opens != (None, None) or facts.channel.dcep is not None:
+            reason = "the DCEP OPEN is not among the packets that were looked at"
+        unknown["with_warp.channel"] = f"SCTP alone is counted: {_with_keys(facts, reason)}"
 
 
 def _channel(facts: Facts, evidence: dict[str, str], unknown: dict[str, str]) -> None:

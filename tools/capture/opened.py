@@ -44,13 +44,15 @@ class OpenedPacket(NamedTuple):
 class Inside:
     """What was opened of one DTLS connection."""
 
-    __slots__ = ("negotiated", "opens", "packets")
+    __slots__ = ("negotiated", "opens", "opens_in", "packets")
 
     def __init__(self) -> None:
         self.packets: list[OpenedPacket] = []
         """The first SCTP packets."""
         self.opens = 0
         """Channels that were announced by DCEP."""
+        self.opens_in: list[int] = []
+        """The datagrams that brought the first of these OPENs whole."""
         self.negotiated = 0
         """Messages on channels that no OPEN had announced."""
 
@@ -101,6 +103,8 @@ class Opened:
         content, inside = said.message.content, self._connection(said.connection)
         if isinstance(content, DcepOpen):
             inside.opens += 1
+            if len(inside.opens_in) < MAX_PACKETS:
+                inside.opens_in.append(said.datagram.number)
         elif content is not None and said.message.label is None:
             inside.negotiated += 1
 

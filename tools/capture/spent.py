@@ -122,11 +122,27 @@ def saved(facts: Facts) -> list[Saved]:
         Saved("client can send media", trips.client, begins + WARP_CLIENT),
         *_server_media(facts, trips.server),
     ]
-    channel = trips.sctp[client], trips.sctp[1 - client]
-    if channel[0] is not None and channel[1] is not None:
-        found.append(Saved("channel open at the client", channel[0], begins + WARP_CLIENT))
-        found.append(Saved("channel open at the server", channel[1], begins + WARP_CHANNEL_SERVER))
-    return found
+    return found + _channel_saved(facts, client)
+
+
+def _channel_saved(facts: Facts, client: int) -> list[Saved]:
+    """Compare when a channel is open, or SCTP is up where the capture shows no more."""
+    what, depths = "channel open", facts.trips.channel
+    if sctp_only(facts):
+        what, depths = "SCTP up", facts.trips.sctp
+    mine, theirs = depths[client], depths[1 - client]
+    if mine is None or theirs is None:
+        return []
+    return [
+        Saved(f"{what} at the client", mine, facts.begins + WARP_CLIENT),
+        Saved(f"{what} at the server", theirs, facts.begins + WARP_CHANNEL_SERVER),
+    ]
+
+
+def sctp_only(facts: Facts) -> bool:
+    """Tell whether SCTP is counted, but when a channel opened is not known."""
+    trips = facts.trips
+    return None in trips.channel and None not in trips.sctp
 
 
 def _server_media(facts: Facts, done: float) -> list[Saved]:

@@ -166,3 +166,10 @@ def _after(
         if ways:
             opened = min(ways, key=lambda stage: stage.own_ms)
             yield opened._replace(name=f"sctp_{letters[side]}", trips=trips.sctp[side])
+    for side in (0, 1) if channel.dcep == "dcep" else ():
+        mine, theirs = channel.opens[side], channel.opens[1 - side]
+        ways = [clock.sent("", mine, None)] if mine is not None else []
+        ways += [clock.arrived("", theirs, None)] if theirs is not None and not theirs.lost else []
+        if ways:
+            opened = min(ways, key=lambda stage: stage.own_ms)
+            yield opened._replace(name=f"channel_{letters[side]}", trips=trips.channel[side])

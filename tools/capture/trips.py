@@ -35,6 +35,8 @@ class Trips(NamedTuple):
     client: float | None
     server: float | None
     sctp: tuple[float | None, float | None]
+    channel: tuple[float | None, float | None] = (None, None)
+    """When a side's first channel is open; None where the capture does not show how."""
 
 
 def count(start: Start, vantage: Vantage, channel: Channel) -> Trips:
@@ -65,7 +67,8 @@ def count(start: Start, vantage: Vantage, channel: Channel) -> Trips:
         client=client if reached_client else None,
         server=server if reached_server else None,
     )
-    return found._replace(sctp=_sctp(start, vantage, channel, found))
+    sctp = _sctp(start, vantage, channel, found)
+    return found._replace(sctp=sctp, channel=channel_depths(channel, sctp))
 
 
 class _Depths:
@@ -176,6 +179,28 @@ def _sctp(
         if asks[1 - side]:
             begun = max(done[1 - side] + HALF, _own(start, trips, side))
             ways.append(begun + 1.0)
+        opened[side] = min(ways, default=None)
+    return opened[0], opened[1]
+
+
+def channel_depths(
+    channel: Channel, sctp: tuple[float | None, float | None]
+) -> tuple[float | None, float | None]:
+    """Return when each side has a channel, in round trips: one agreed on in advance needs SCTP.
+
+    Who announces one may send on it as soon as there is an association; the other side knows of
+    it when the OPEN arrives (RFC 8832 section 6).
+    """
+    if channel.dcep != "dcep":
+        return (None, None) if channel.dcep is None else sctp
+    opened: list[float | None] = [None, None]
+    for side in (0, 1):
+        mine, theirs = sctp[side], sctp[1 - side]
+        if mine is None or theirs is None:
+            continue
+        ways = [mine] if channel.opens[side] is not None else []
+        if channel.opens[1 - side] is not None:
+            ways.append(mine if channel.bundled[1 - side] else max(mine, theirs + HALF))
         opened[side] = min(ways, default=None)
     return opened[0], opened[1]
 

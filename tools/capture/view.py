@@ -38,6 +38,7 @@ _STAGES = {
     "media": "first media of {}",
     "sctp_first": "first SCTP packet of {}",
     "sctp": "SCTP: {} is established",
+    "channel": "a channel is open at {}",
 }
 _PLACES = {"between": "between the two", "both ends": "at both ends"}
 _STYLES = {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.captures.pcap import read_pcap
+from tests.captures.pcap import CAPTURES, read_pcap
 from tests.unit.tools.capture.builder import frames, pcap
 from tests.unit.tools.capture.simulated import facts_of
 from warp_tools.capture.explain import explanation
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.findings import findings
+from warp_tools.capture.opened import opened_with
+from warp_tools.capture.run import read
 from warp_tools.capture.spent import saved, spent
+from warp_tools.capture.trips import channel_depths
 from warp_tools.capture.view import explain_lines
 
 
@@ -101,3 +104,44 @@ def test_a_client_that_asks_first() -> None:
 )
 def test_what_was_before_the_client_hello(name: str, text: str) -> None:
     assert spent(of(name))[0].text.startswith(text)
+
+
+def with_keys(name: str) -> Facts:
+    (facts,) = read(
+        CAPTURES / f"{name}.pcap", opened=opened_with(CAPTURES / f"{name}.keys")
+    ).facts()
+    return facts
+
+
+def test_without_keys_a_channel_is_not_said_to_be_open() -> None:
+    """SCTP is up at the server before the OPEN, which sizes do not show, can have come."""
+    facts = of("peers/chromium156")
+    told = by_name(facts)
+    assert told["SCTP up at the server"] == (3.5, 1.5)
+    assert not any(what.startswith("channel open") for what in told)
+    assert explanation(facts)["unknown"]["with_warp.channel"].startswith("SCTP alone is counted: ")
+
+
+def test_a_channel_is_open_at_the_other_side_when_its_open_came() -> None:
+    facts = with_keys("peers/chromium156")
+    told = by_name(facts)
+    assert told["channel open at the client"] == (4.0, 1.0)
+    assert told["channel open at the server"] == (4.5, 1.5)
+    opened = facts.stage("channel_B")
+    assert opened is not None and opened.trips == 4.5
+    assert any("a channel is open at B" in line.plain for line in explain_lines(facts))
+    assert "with_warp.channel" not in explanation(facts)["unknown"]
+
+
+def test_a_channel_agreed_on_in_advance_is_open_with_sctp() -> None:
+    facts = with_keys("calls/libwebrtc152_plain")
+    assert by_name(facts)["channel open at the server"] == (3.5, 1.5)
+    assert facts.stage("channel_A") is None
+
+
+def test_an_open_that_comes_with_the_cookie_echo_costs_nothing_more() -> None:
+    channel = with_keys("peers/chromium156").channel
+    assert channel_depths(channel, (4.0, 3.5)) == (4.0, 4.5)
+    assert channel_depths(channel._replace(bundled=(True, False)), (4.0, 3.5)) == (4.0, 3.5)
+    lost = channel._replace(opens=(None, None))
+    assert channel_depths(lost, (4.0, 3.5)) == (None, None)

@@ -107,8 +107,8 @@ def test_what_warp_would_have_saved(place: str) -> None:
     assert found == {
         "client can send media": (3.0, 2.0),
         "server can send media": (2.5, 2.0),
-        "channel open at the client": (5.0, 4.0),
-        "channel open at the server": (4.5, 3.0),
+        "SCTP up at the client": (5.0, 4.0),
+        "SCTP up at the server": (4.5, 3.0),
     }
     assert [one.trips for one in saved(facts("warp", place))] == [0.0, 0.0]
 
