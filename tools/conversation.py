@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +52,15 @@ class Conversation:
     transcript: list[Said] = field(default_factory=list)
     seconds: float = 0.0
     concealed: int = 0
+    asked: str = ""
+    """The words of the question, where they are known."""
+    late: int = 0
+    """Frames of the question in whose place the voice heard a gap, as they left too late."""
+
+    @property
+    def is_understood(self) -> bool:
+        """Whether the question was written down as it was asked, as far as that is known."""
+        return not self.asked or _words(self.question) == _words(self.asked)
 
     @property
     def question(self) -> str:
@@ -71,6 +81,8 @@ class Conversation:
             "transcript": [asdict(one) for one in self.transcript],
             "seconds": round(self.seconds, 2),
             "concealed": self.concealed,
+            "asked": self.asked,
+            "late": self.late,
         }
 
     @classmethod
@@ -81,7 +93,14 @@ class Conversation:
             transcript=[Said(**one) for one in told["transcript"]],
             seconds=told["seconds"],
             concealed=told["concealed"],
+            asked=told["asked"],
+            late=told["late"],
         )
+
+
+def _words(text: str) -> list[str]:
+    """Return what is said, whatever the punctuation."""
+    return re.findall(r"\w+", text.lower())
 
 
 class Caller:

@@ -11,6 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from warp_tools.conversation import Conversation
 from warp_tools.ledger import TARGETS, Ledger, Row, carried_in_one, tolerance, too_late
 
 _NAMES = {
@@ -207,7 +208,22 @@ def conversation(ledger: Ledger) -> list[Text]:
         lines.append(
             Text(f"first audible sample of the answer {found.reply_ms:.0f} ms after the question")
         )
-    return lines
+    return lines + [Text(line) for line in _torn(found)]
+
+
+def _torn(found: Conversation) -> Iterator[str]:
+    """Tell what was not heard as it was said: on this path it is the machine that is late."""
+    if not found.is_understood:
+        yield f"what was asked: {found.asked}"
+    late = "this machine was late with"
+    if found.late:
+        yield f"{late} {_frames(found.late)} of the question: the voice heard gaps"
+    if found.concealed:
+        yield f"{late} {_frames(found.concealed)} of the voice: you heard gaps"
+
+
+def _frames(count: int) -> str:
+    return "1 frame" if count == 1 else f"{count} frames"
 
 
 def verdict(ledger: Ledger) -> list[Text]:

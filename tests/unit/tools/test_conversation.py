@@ -13,7 +13,14 @@ ANSWERED = Said(speaker="assistant", text="Fifty-six.", start_ms=2200, end_ms=30
 
 
 def conversation() -> Conversation:
-    return Conversation(reply_ms=512.0, transcript=[ASKED, ANSWERED], seconds=4.0, concealed=1)
+    return Conversation(
+        reply_ms=512.0,
+        transcript=[ASKED, ANSWERED],
+        seconds=4.0,
+        concealed=1,
+        asked="What is seven times eight?",
+        late=2,
+    )
 
 
 def test_it_is_the_same_after_a_pipe() -> None:
@@ -31,6 +38,17 @@ def test_what_is_missing_is_said() -> None:
     assert unanswered(found) == unanswered(None) == ["talk: no spoken answer came"]
     assert "talk: no spoken answer came" in Ledger(rtt_ms=100, talks=True).misses()
     assert not any("talk" in miss for miss in Ledger(rtt_ms=100).misses())
+
+
+def test_what_was_understood_is_held_against_what_was_asked() -> None:
+    found = conversation()
+    assert found.is_understood
+    found.asked = "what is SEVEN times eight"
+    assert found.is_understood
+    found.asked = "What is six times eight?"
+    assert not found.is_understood
+    found.asked = ""  # a question of the user's: who knows
+    assert found.is_understood
 
 
 def test_a_question_is_over_with_its_last_word() -> None:

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.delay import Rung
 from warp_tools.demo import VARIANTS, DemoConfig, candidate_of, demo
 from warp_tools.demo_instant import HAD, address_of
+from warp_tools.demo_talk import late_frames
+from warp_tools.dissect import Description
 from warp_tools.failure import ToolFailure
 from warp_tools.ledger import TARGETS
 
@@ -30,6 +33,20 @@ def test_the_servers_address_is_read_from_its_bundle() -> None:
     for none in ([], ["tcp 192.0.2.1 443"]):
         with pytest.raises(ToolFailure, match="names no address"):
             address_of(none)
+
+
+def test_frames_of_the_question_that_left_too_late_are_counted() -> None:
+    def rungs(*times: float, kind: str = "rtp", from_client: bool = True) -> list[Rung]:
+        return [Rung(at, from_client, 80, Description(kind, kind), False) for at in times]
+
+    assert late_frames([]) == 0
+    assert late_frames(rungs(1.0, 1.02, 1.035, 1.07)) == 0  # a jitter buffer bridges that
+    # at 1.04, 1.06, 1.08 and 1.10 nothing left; then everything at once
+    stalled = rungs(1.0, 1.02, 1.12, 1.121, 1.122, 1.123, 1.14)
+    assert late_frames(stalled) == 4
+    # others' packets are no frames of the question
+    beside = rungs(1.05, kind="stun") + rungs(1.07, from_client=False)
+    assert late_frames(sorted(stalled + beside)) == 4
 
 
 @pytest.mark.slow

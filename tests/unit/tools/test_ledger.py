@@ -3,10 +3,12 @@ from __future__ import annotations
 import io
 import json
 import re
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
+from warp_tools.conversation import Conversation, Said
 from warp_tools.delay import Rung
 from warp_tools.dissect import Description
 from warp_tools.ledger import TARGETS, Had, Ledger, Row, Start, enter, first_check, first_media
@@ -160,6 +162,20 @@ def test_what_may_have_made_it_late_is_said(monkeypatch: pytest.MonkeyPatch) -> 
     assert "other work" not in shown(Ledger(rtt_ms=100, rows=[warp_row()], correlation=0.1))
     short = Ledger(rtt_ms=20, rows=[warp_row(channel_client=0.2)], correlation=1.0)
     assert "try --rtt 100" in shown(short)
+
+
+def test_what_the_machine_tore_is_said() -> None:
+    said = Said(speaker="user", text="What is heaven times eight?", start_ms=0, end_ms=900)
+    torn = Conversation(transcript=[said], asked="What is seven times eight?", late=7, concealed=1)
+    text = shown(Ledger(rtt_ms=100, rows=[warp_row()], correlation=1.0, conversation=torn))
+    assert "what was asked: What is seven times eight?\n" in text
+    assert "late with 7 frames of the question: the voice heard gaps\n" in text
+    assert "late with 1 frame of the voice: you heard gaps\n" in text
+    torn.transcript[0] = replace(said, text="What is seven times eight?")
+    torn.late = torn.concealed = 0
+    text = shown(Ledger(rtt_ms=100, rows=[warp_row()], correlation=1.0, conversation=torn))
+    assert "what was asked" not in text
+    assert "gaps" not in text
 
 
 def test_a_narrow_terminal_that_knows_ascii_only() -> None:
