@@ -79,6 +79,15 @@ def show(
     _end(file, result, wanted)
 
 
+def _picture(path: Path | None) -> Path | None:
+    if path is not None:
+        from warp_tools.capture.plot import refused
+
+        if (refusal := refused(path)) is not None:
+            raise typer.BadParameter(refusal)
+    return path
+
+
 @app.command()
 def explain(
     file: File,
@@ -86,7 +95,8 @@ def explain(
     keylog: Keylog = None,
     as_json: Json = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the ladders: .png, .svg or .pdf (matplotlib).")
+        Path | None,
+        typer.Option(help="Draw the ladders: .png, .svg or .pdf (matplotlib).", callback=_picture),
     ] = None,
 ) -> None:
     """Tell what each start negotiated, where its round trips went, what WARP would have saved.
@@ -281,7 +291,7 @@ def trace(
 
     A line a record: time, layer, what happened; datagrams as in `warp pcap show`.
 
-    Exit status: 0 done, 2 not a trace or a wrong command line.
+    Exit status: 0 done, 1 no such layer in it, 2 not a trace or a wrong command line.
     """
     import contextlib
 
@@ -302,3 +312,9 @@ def trace(
         _print(trace_lines(found, set(layer) if layer else None, limit))
         if found.broken:
             typer.echo(f"note: {several(found.broken, 'record')} could not be read", err=True)
+        missing = sorted(set(layer or ()) - found.layers)
+        if missing:
+            has = f"it has {', '.join(sorted(found.layers))}" if found.layers else "it has no event"
+            typer.echo(f"warp: no layer {', '.join(missing)} in this trace: {has}", err=True)
+        if missing and len(missing) == len(set(layer or ())):
+            raise typer.Exit(NOTHING)

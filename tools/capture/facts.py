@@ -42,6 +42,12 @@ class Facts:
         """Return A or B."""
         return "?" if side is None else self.letters[side]
 
+    def inside(self, event: Event, shown: str) -> list[str]:
+        """Say what keys have opened of a datagram and `shown` does not name."""
+        if self.opened is None:
+            return []
+        return [word for word in self.opened.inside(event.number) if word not in shown]
+
     def stage(self, name: str) -> Stage | None:
         """Return a stage by its name, or None when it was not reached."""
         return next((stage for stage in self.stages if stage.name == name), None)

@@ -1,7 +1,8 @@
 """The lines that `warp pcap live` prints: each datagram of a session when it is seen.
 
-Sides have no letters yet: the first line of a session names both, `>` is from the first to the
-second. Media that goes on is not printed again.
+A line begins with its session, its number, which others refer to, and ms. Sides have no letters
+yet: the first line of a session names both, `>` is from the first to the second. Media that goes
+on is not printed again.
 """
 
 from __future__ import annotations
@@ -45,5 +46,5 @@ def _line(session: Session, event: Event) -> str:
     at = (event.time_ns - session.span[0]) / 1e6
     arrow = ">" if event.side == 0 else "<"
     said = "; ".join(notes(event))
-    text = f"  {session.number:>3} {at:>10.2f}  {arrow} {event.size:>6}  {describe(event)}"
-    return text + (f"  [{said}]" if said else "")
+    text = f"  {session.number:>3} {f'#{event.number}':>8} {at:>10.2f}  {arrow} {event.size:>6}  "
+    return text + describe(event) + (f"  [{said}]" if said else "")

@@ -27,14 +27,21 @@ _LABEL: Final = 92
 _INCHES_A_RUNG: Final = 0.24
 
 
+def refused(path: Path) -> str | None:
+    """Say why no picture of this name can be drawn, or None when one can."""
+    if path.suffix.lower() in FORMATS:
+        return None
+    return f"{path}: a picture is {', '.join(FORMATS)}, by the end of its name"
+
+
 def draw(measured: Iterable[Facts], path: Path, *, several: bool) -> list[Path]:
     """Draw the sessions, one file each; return the files.
 
     With `several`, the number of the session goes into the name: ladder-1.png, ladder-2.png.
     Raises `ToolFailure` when matplotlib is not there or the format is unknown.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise ToolFailure(f"{path}: a picture is {', '.join(FORMATS)}, by the end of its name")
+    if (refusal := refused(path)) is not None:
+        raise ToolFailure(refusal)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -81,7 +88,7 @@ def _session(axes: Axes, facts: Facts, rungs: list[Event]) -> None:
         _arrow(axes, event, row, start, end)
         millis = (event.time_ns - began) / 1e6
         axes.text(-0.04, row + 0.1, f"{millis:.1f} ms", ha="right", va="center", fontsize=7)
-        axes.text(1.04, row + 0.1, _label(event), ha="left", va="center", fontsize=7)
+        axes.text(1.04, row + 0.1, label(facts, event), ha="left", va="center", fontsize=7)
     marks: dict[int, list[str]] = {}
     for stage in facts.stages:
         marks.setdefault(stage.number, []).append(stage.name)
@@ -119,8 +126,11 @@ def _arrow(axes: Axes, event: Event, row: int, start: float, end: float) -> None
         axes.plot([stop], [row + 0.2], marker="x", color="red", markersize=7)
 
 
-def _label(event: Event) -> str:
+def label(facts: Facts, event: Event) -> str:
+    """Say what `show` says of a datagram: what keys have opened is named too."""
     text = f"#{event.number}  {describe(event)}"
+    inside = facts.inside(event, text)
+    text += f"  [{'; '.join(inside)}]" if inside else ""
     return text if len(text) <= _LABEL else text[: _LABEL - 1] + "…"
 
 

@@ -18,6 +18,7 @@ from rich.text import Text
 from warp_tools.capture.files import CaptureError
 
 MAX_RECORD: Final = 1 << 20
+MAX_LAYERS: Final = 64
 _SEPARATOR: Final = b"\x1e"
 _CHUNK: Final = 1 << 16
 _OUT: Final = ("_sent", "_repeated", "_timeout", "nominating")
@@ -43,6 +44,8 @@ class Trace:
         """Read the header. Raises `CaptureError` when this is no trace."""
         self._records = _records(stream)
         self.broken = 0
+        self.layers: set[str] = set()
+        """The layers of the events so far, as they are printed."""
         header = next(self._records, None)
         if header is None:
             raise CaptureError("the file is empty")
@@ -58,6 +61,8 @@ class Trace:
             if event is None:
                 self.broken += 1
             else:
+                if len(self.layers) < MAX_LAYERS:
+                    self.layers.add(_word(event.layer))
                 yield event
 
 

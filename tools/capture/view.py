@@ -130,9 +130,7 @@ def rung(
         number = pairs.get(frozenset((event.source, event.destination)), 0)
         line.append(f"{number:>4}  ")
     line.append(describe(event))
-    said = notes(event)
-    if facts.opened is not None:
-        said += [word for word in facts.opened.inside(event.number) if word not in line.plain]
+    said = notes(event) + facts.inside(event, line.plain)
     if event.again_ns is not None:
         said.insert(0, f"arrives {(event.again_ns - began_ns) / 1e6:.2f}")
     if event.count > 1:

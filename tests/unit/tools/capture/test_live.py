@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -61,7 +62,10 @@ def test_lines_come_as_datagrams_do(played: Played, tmp_path: Path) -> None:
     assert played.closed
     assert lines[0] == "session 1: 127.0.0.1:58953 and 127.0.0.1:44849"
     assert "carries 216 bytes of DTLS: ClientHello" in lines[1]
-    assert lines[1].split()[2] == ">" and lines[2].split()[2] == "<"
+    assert lines[1].split()[3] == ">" and lines[2].split()[3] == "<"
+    named = {line.split()[1] for line in lines[1:]}
+    referred = set(re.findall(r"(?:answers|acks) (#\d+)", "\n".join(lines)))
+    assert referred and referred <= named
     finder.finish()
     assert finder.sessions[0].datagrams == 101
     with open_capture(out) as reader:

@@ -24,6 +24,9 @@ from tests.unit.tools.capture.builder import (
     pcap,
     section,
 )
+from warp_tools.capture.opened import opened_with
+from warp_tools.capture.plot import label
+from warp_tools.capture.run import read
 from warp_tools.cli import app
 from warp_tools.pcap_cli import app as pcap_app
 
@@ -174,7 +177,16 @@ def test_pictures(suffix: str, two: Path, tmp_path: Path) -> None:
 
 def test_pictures_of_the_wrong_kind(tmp_path: Path) -> None:
     done = run("pcap", "explain", WARP, "--plot", str(tmp_path / "ladder.doc"))
-    assert done.exit_code != 0 and ".png, .svg, .pdf" in str(done.exception)
+    assert done.exit_code == 2 and not done.stdout, "nothing is told before it is refused"
+    assert ".png, .svg" in done.stderr
+
+
+def test_a_picture_names_what_keys_have_opened() -> None:
+    path = CAPTURES / "peers/chromium156"
+    opened = opened_with(Path(f"{path}.keys"))
+    (facts,) = read(f"{path}.pcap", opened=opened).facts()
+    event = next(event for event in facts.session.events if event.number == 16)
+    assert label(facts, event) == ("#16  DTLS encrypted (epoch 3, 117 bytes)  [SCTP COOKIE ECHO]")
 
 
 def test_redact(tmp_path: Path) -> None:
@@ -196,6 +208,12 @@ def test_trace(tmp_path: Path) -> None:
     done = run("trace", str(path))
     assert done.exit_code == 0 and "· " in done.stdout
     assert "1 record could not be read" in done.stderr
+    assert run("trace", str(path), "--layer", "a").exit_code == 0
+    done = run("trace", str(path), "--layer", "nope")
+    assert done.exit_code == 1
+    assert "no layer nope in this trace: it has a" in done.stderr
+    done = run("trace", str(path), "--layer", "nope", "--layer", "a")
+    assert done.exit_code == 0 and "no layer nope" in done.stderr
     assert run("trace", WARP).exit_code == 2
     assert run("trace", str(tmp_path / "no")).exit_code == 2
 
