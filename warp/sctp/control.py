@@ -102,12 +102,12 @@ class Control:
 
     # -- states
 
-    def _become(self, cause: Input, now: float) -> None:
+    def _become(self, cause: Input, now: float, why: str = "") -> None:
         state = TRANSITIONS.get((self.state, cause))
         if state is None:
             raise InternalError(f"{cause.value} in state {self.state.value}")
         if self._trace is not None:
-            data = {"old": self.state.value, "new": state.value, "why": cause.value}
+            data = {"old": self.state.value, "new": state.value, "why": why or cause.value}
             self._trace.emit(now, "sctp:state_changed", data)
         self.state = state
 
@@ -148,7 +148,7 @@ class Control:
 
     def _end(self, error: WarpError | None, now: float, cause: Input = Input.END) -> None:
         """Close for good: no timer runs, nothing is kept but messages not yet taken."""
-        self._become(cause, now)
+        self._become(cause, now, "" if error is None else str(error))
         self._timers.cancel_all()
         self._transmission = None
         self._queue = SendQueue()

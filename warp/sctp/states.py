@@ -41,7 +41,7 @@ class Input(Name):
     SHUTDOWN = "SHUTDOWN received"
     SHUTDOWN_ACK = "SHUTDOWN ACK received"
     SHUTDOWN_COMPLETE = "SHUTDOWN COMPLETE received"
-    END = "aborted, lost or given up"
+    END = "closed before it was established"
 
 
 TRANSITIONS: Final[Mapping[tuple[State, Input], State]] = {

@@ -6,6 +6,8 @@ import pytest
 
 from tests.unit.sctp.support import Script
 from warp.errors import InternalError
+from warp.sctp.complaints import abort_chunk
+from warp.sctp.parameters import Cause
 from warp.sctp.states import ACCEPTS_MESSAGES, RUNNING, TRANSITIONS, Input, State
 from warp.trace import MemoryTrace
 
@@ -51,3 +53,23 @@ def test_steps_are_traced() -> None:
     assert (at, step["old"], step["new"]) == (1.0, "established", "shutdown-pending")
     [(at, _)] = trace.named("sctp:discarded")
     assert at == 2.0
+
+
+def test_the_trace_says_what_ended_it() -> None:
+    whys = []
+    for ends in (
+        lambda script: script.us.abort(1.0),
+        lambda script: script.us.abort(1.0, "the call is over"),
+        lambda script: script.says(abort_chunk(Cause.USER_INITIATED_ABORT, "bye", 1191), now=1.0),
+    ):
+        trace, script = MemoryTrace(), Script()
+        script.us._trace = trace
+        ends(script)
+        [(_, step)] = trace.named("sctp:state_changed")
+        assert (step["old"], step["new"]) == ("established", "closed")
+        whys.append(step["why"])
+    assert whys == [
+        "aborted by us",
+        "aborted by us: the call is over",
+        "peer aborted the association (cause 12): bye",
+    ]
