@@ -68,6 +68,15 @@ class Outcome:
         return shut + connection.waiting + connection.lost_media
 
     @property
+    def _records_opened(self) -> bool:
+        return any(side.opened for side in self.connection.handshake.sides.values())
+
+    @property
+    def _media_opened(self) -> bool:
+        media = self.connection.media
+        return media is not None and media.opened > 0
+
+    @property
     def verdict(self) -> Verdict:
         """What became of it."""
         shut = self.shut_records + self.shut_media
@@ -105,18 +114,23 @@ class Outcome:
                     f"the key log has no {' and no '.join(missing)} for client random {name}…: "
                     f"{_stay(self.shut_records)} shut"
                 )
-            elif not any(side.opened for side in handshake.sides.values()):
-                wanted = "traffic secrets" if is_13 else MASTER
-                found.append(f"the {wanted} in the key log for client random {name}… do not fit")
-            else:
+            elif self._records_opened:
                 found.append(
                     f"{several(self.shut_records, 'record')} did not open: damaged, or keys came "
                     "too late in the capture"
                 )
+            elif not is_13 and self._media_opened:
+                found.append(
+                    f"the {MASTER} in the key log for client random {name}… fits, for media opened "
+                    f"with it; {several(self.shut_records, 'record')} did not: damaged or cut"
+                )
+            else:
+                wanted = "traffic secrets" if is_13 else MASTER
+                found.append(f"the {wanted} in the key log for client random {name}… do not fit")
         if self.shut_media:
             if is_13 and EXPORTER not in labels:
                 found.append(f"the key log has no {EXPORTER}, which the keys of media come from")
-            elif self.connection.media is None or not self.connection.media.opened:
+            elif not self._media_opened:
                 found.append("the keys of media that follow from the key log do not fit")
             else:
                 found.append(f"{several(self.shut_media, 'packet')} of media did not open")

@@ -157,6 +157,30 @@ def test_secrets_that_do_not_fit(tmp_path: Path) -> None:
     assert "the keys of media that follow from the key log do not fit" in reasons(report)
 
 
+def damaged(datagram: bytes) -> bytes:
+    """Spoil the tag of every protected record of DTLS 1.2."""
+    out, at = bytearray(datagram), 0
+    while 20 <= datagram[0] <= 63 and at + 13 <= len(datagram):
+        end = at + 13 + int.from_bytes(datagram[at + 11 : at + 13], "big")
+        if datagram[at + 3 : at + 5] != b"\0\0":
+            out[end - 1] ^= 1
+        at = end
+    return bytes(out)
+
+
+def test_a_key_that_opens_media_fits_though_no_record_opens(tmp_path: Path) -> None:
+    """Both follow from the one secret of DTLS 1.2."""
+    name = "aiortc116_dtls12"
+    packets = read_pcap(f"calls/{name}.pcap")
+    spoilt = [packet._replace(payload=damaged(packet.payload)) for packet in packets]
+    (tmp_path / "spoilt.pcap").write_bytes(pcap(frames(spoilt), ns=True))
+    report = run(tmp_path / "spoilt.pcap", keys(name))
+    assert report.exit_status == 3 and report.packets["rtp"]
+    told = reasons(report)
+    assert "do not fit" not in told
+    assert "fits, for media opened with it" in told and "did not: damaged or cut" in told
+
+
 def test_without_an_exporter_secret_media_stays_shut(tmp_path: Path) -> None:
     log = log_without(keys("libwebrtc152_warp"), "EXPORTER", to=tmp_path / "keys")
     report = run(recorded("libwebrtc152_warp"), log)
