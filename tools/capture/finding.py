@@ -60,7 +60,7 @@ IDS = {
     "dtls-alert": "an alert during the handshake",
     "plaintext-ack": "an unprotected ACK lists protected records",
     "no-snap": "SCTP was set up by a handshake",
-    "early-media": "the server sent media before it had the client's flight",
+    "early-media": "the server sent media, or reports on it, before it had the client's flight",
     "early-srtp-lost": "SRTP came before the receiver could have its keys",
     "media-late": "media began long after it could",
     "media-lost": "RTP packets are missing",
