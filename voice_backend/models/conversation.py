@@ -315,6 +315,7 @@ class Conversation:
             self._senses.hear(kind, asked, sound)
 
     def _ask_final(self, asked: Asked) -> None:
+        asked = self._listener.unsettled(asked)
         text = self._listener.guessed(asked)
         awaited = not text and self._listener.await_guess(asked)
         sound = self._listener.sound_to_hear(asked)

@@ -11,7 +11,7 @@ frames ─▶ Recent (16 s) ◀── spans of speech ── Floor
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -34,12 +34,15 @@ there already."""
 NEW_MS: Final = 30
 """Speech that makes another guess worth while."""
 LONGEST_GUESS_MS: Final = 6_000
-SEGMENT_MS: Final = 7_000
+SEGMENT_MS: Final = 6_000
 """A span as long is heard at its next pause, and is final then."""
 MOST_TEXTS: Final = 32
 """Spans of one turn that are kept: minutes of speech without an end."""
-LONGEST_MS: Final = 13_000
-"""And here without a pause: where it was least loud since `SEGMENT_MS`."""
+LONGEST_MS: Final = 7_500
+"""And here without a pause: where it was least loud since `CUT_MS`. No later, for the last guess is
+2 s old, and one that is older than 3 s a transcript takes for final (`TranscriptConfig.settle_ms`).
+"""
+CUT_MS: Final = 4_000
 
 
 class Question(Enum):
@@ -147,7 +150,7 @@ class Listener:
         if end_ms - start_ms < (SEGMENT_MS if paused else LONGEST_MS):
             return None
         if not paused:
-            end_ms = start_ms + SEGMENT_MS
+            end_ms = start_ms + CUT_MS
             end_ms += least_loud(self._between(end_ms, start_ms + LONGEST_MS))
         return Asked(Question.SEGMENT, self.turn, start_ms, end_ms, cut=not paused)
 
@@ -184,6 +187,11 @@ class Listener:
             return None
         self._guessing, awaited, self._awaited = None, self._awaited, None
         return awaited
+
+    def unsettled(self, asked: Asked) -> Asked:
+        """Return the question without what is final of its span."""
+        start_ms = min(max(asked.start_ms, self.final_ms), asked.end_ms)
+        return replace(asked, start_ms=start_ms)
 
     def settle(self, asked: Asked) -> None:
         """What is asked will be final: nobody asks about that span again."""

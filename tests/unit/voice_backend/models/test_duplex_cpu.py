@@ -327,15 +327,19 @@ def test_speech_without_a_pause_is_heard_in_parts_and_answered_as_a_whole() -> N
     call.speak("what time is it", 400)
     call.wait_for(SpeakingOff)
     call.wait(800)
-    call.speak("what is seven times eight", 7500)
-    call.speak("my dear", 6500)
-    call.speak("please", 6500)
+    begun_ms = call.now_ms
+    call.speak("what is seven times eight", 4500)
+    call.speak("my dear", 3500)
+    call.speak("please", 4200)
+    ended_ms = call.now_ms
     call.wait_for(SpeakingOff)
-    assert finals(call)[1:] == [
-        "what is seven times eight",
-        "what is seven times eight my dear",
-        "please",
-    ]
+    first, second, third = [event for event in call.of(InText) if event.final][1:]
+    assert first.delta == "what is seven times eight"
+    assert second.delta == "what is seven times eight my dear"
+    assert third.delta == "please"
+    assert abs(first.start_ms - begun_ms) <= 64
+    assert (first.end_ms, second.end_ms) == (second.start_ms, third.start_ms)
+    assert abs(third.end_ms - ended_ms) <= 64
     assert call.text().endswith("Seven times eight is fifty-six.")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from voice_backend.models.listener import LONGEST_MS, SEGMENT_MS, Listener, Question
+from voice_backend.models.listener import CUT_MS, LONGEST_MS, Asked, Listener, Question
 
-GAP_MS = 9_700
+GAP_MS = 6_700
 
 
 def listening(milliseconds: int) -> tuple[Listener, NDArray[np.float32]]:
@@ -21,24 +21,26 @@ def listening(milliseconds: int) -> tuple[Listener, NDArray[np.float32]]:
 
 
 def test_speech_that_is_not_long_is_not_cut() -> None:
-    listener, _ = listening(12_000)
-    assert listener.segment(0, 12_000, paused=False) is None
-    at_a_pause = listener.segment(0, 12_000, paused=True)
+    listener, _ = listening(7_000)
+    assert listener.segment(0, 7_000, paused=False) is None
+    at_a_pause = listener.segment(0, 7_000, paused=True)
     assert at_a_pause is not None
-    assert (at_a_pause.end_ms, at_a_pause.cut) == (12_000, False)
+    assert (at_a_pause.end_ms, at_a_pause.cut) == (7_000, False)
 
 
 def test_long_speech_is_cut_between_words_and_nothing_is_heard_twice_or_not_at_all() -> None:
-    listener, sound = listening(15_000)
+    listener, sound = listening(12_000)
     asked = listener.segment(0, LONGEST_MS, paused=False)
     assert asked is not None
     assert asked.what is Question.SEGMENT
-    assert SEGMENT_MS < asked.end_ms <= LONGEST_MS
+    assert CUT_MS < asked.end_ms <= LONGEST_MS
     assert GAP_MS < asked.end_ms < GAP_MS + 80
     first = listener.sound_to_hear(asked)
     listener.settle(asked)
-    assert listener.segment(0, 15_000, paused=False) is None
-    rest = listener.sound_of(0, 15_000)
+    assert listener.segment(0, 12_000, paused=False) is None
+    final = listener.unsettled(Asked(Question.FINAL, 1, 0, 12_000))
+    assert (final.start_ms, final.end_ms) == (asked.end_ms, 12_000)
+    rest = listener.sound_to_hear(final)
     assert np.array_equal(np.concatenate([first, rest]), sound)
 
 
