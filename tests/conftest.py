@@ -26,7 +26,7 @@ PEERS = {
 }
 
 IMPATIENT = ("chromium", "firefox", "browser", "page", "round_trips", "instant_module")
-"""Interop tests that judge real time have the machine to themselves: they come last."""
+"""Interop tests that judge real time come last, when the heavy ones are over."""
 
 settings.register_profile(
     "warp",
@@ -38,13 +38,9 @@ settings.load_profile("warp")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers (`-n 2 --dist loadgroup`), one of them has all real peers in turn."""
-    if not hasattr(config, "workerinput"):
-        return
-    items.sort(key=lambda item: any(word in item.path.name for word in IMPATIENT))
-    for item in items:
-        if "interop" in item.path.parts:
-            item.add_marker(pytest.mark.xdist_group("interop"))
+    """With several workers (`-n 2`): what judges real time comes last."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: any(word in item.path.name for word in IMPATIENT))
 
 
 def _present(peer: str) -> bool:

@@ -46,7 +46,7 @@ PASS
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def runner() -> Runner:
     """The runner: where it cannot be built, a reason to skip, and to fail under CI=true."""
     try:
