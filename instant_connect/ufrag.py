@@ -69,7 +69,8 @@ def decode_ufrag(text: str) -> bytes:
 
 def _decode(text: str) -> bytes:
     pad = _PADS[len(text) & 3]
-    if pad is None:
+    # padding of its own would make 24 characters less than a route (RFC 8839: no ice-char)
+    if pad is None or "=" in text:
         raise Discard(InstantDiscard.BASE64)
     padded = (text + pad).encode("ascii", "replace")
     try:

@@ -153,7 +153,8 @@ def test_a_relay_needs_24_characters() -> None:
     relay = RING.relay_keys()
     expected = (Route(9, 4), TICKET[1:17])
     assert peek_ufrag_route(ufrag[:24], relay) == peek_ufrag_route(ufrag, relay) == expected
-    for bad in ("", ufrag[:23], "=" * 24, "é" * 24):
+    padded = ufrag[:21] + "A==", ufrag[:22] + "==", ufrag[:20] + "AAA="
+    for bad in ("", ufrag[:23], "=" * 24, "é" * 24, *padded):
         with pytest.raises(Discard):
             peek_ufrag_route(bad, relay)
     with pytest.raises(Discard, match=InstantDiscard.OTHER_CELL.value):
