@@ -119,7 +119,7 @@ def test_a_voice_is_told_of_the_greeting_that_plays() -> None:
     opened: list[SessionConfig] = []
 
     class Told(EchoModel):
-        def open(self, config):  # type: ignore[no-untyped-def]
+        def open(self, config):
             opened.append(config)
             return super().open(config)
 

@@ -80,8 +80,8 @@ class Conversation:
     def __init__(self, turns: int) -> None:
         self.room = Room({"": script_of(turns)}, hop=True, reserve=1, yield_after_frames=10)
         self.slot, self.line = self.room.join("")
-        self.line.give = lambda pcm, now: None  # type: ignore[method-assign]
-        self.line.tell = self._tell  # type: ignore[method-assign]
+        self.line.give = lambda pcm, now: None
+        self.line.tell = self._tell
         config = LiveConfig(responses=True, expires_after_s=1e9)
         self.session = LiveSession("live_1", config, wall_s=0.0, now=0.0)
         self.session.receive_offer(SessionConfig.model_validate(ASKED))

@@ -141,7 +141,7 @@ def test_a_session_that_fails_takes_nothing_from_who_shares_its_address() -> Non
     bench.port.add_route(bench.one, Flow(LOCAL, PEER))
     bench.port.add_route(bench.two, Flow(LOCAL, PEER))
     bench.two.peer.fault = ZeroDivisionError("ours")
-    bench.two.fail = lambda _: bench.driver.forget(bench.two)  # type: ignore[method-assign]
+    bench.two.fail = lambda _: bench.driver.forget(bench.two)
     bench.arrive(DTLS)
     bench.arrive(RTP)
     assert [data for data, _ in bench.one.peer.received] == [DTLS, RTP]

@@ -24,6 +24,7 @@ from warp.io import (
 from warp.io.interfaces import host_addresses
 from warp.io.session import SessionOwner
 from warp.peer import FlowAuthenticated, PeerConnection
+from warp.rtp import AudioFrame
 from warp.sdp import SdpError
 
 WILDCARDS = ["0.0.0.0", "", *(["::"] if "::1" in LOOPBACKS else [])]
@@ -490,5 +491,38 @@ def test_a_full_server_adopts_none() -> None:
             await first.close()
         with pytest.raises(InvalidState, match="closed"):
             made.adopt(other)
+
+    play(story)
+
+
+def test_a_bridge_reads_by_a_function_which_may_send_and_hang_up() -> None:
+    async def story() -> None:
+        async with await listen(HOST) as made, Client(ClientConfig(host=HOST)) as client:
+            endings: list[asyncio.Task[None]] = []
+
+            async def signal(offer: str) -> str:
+                session = made.accept_offer(offer)
+
+                def read(frames: list[AudioFrame]) -> None:
+                    for frame in frames:
+                        if frame.payload == OPUS + b"bye":
+                            endings.append(asyncio.ensure_future(session.close()))
+                        elif frame.payload is not None:
+                            session.audio_out.send(frame.payload)
+
+                session.audio_in.set_reader(read)
+                return session.answer
+
+            call = await client.connect(signal)
+            async with asyncio.timeout(10):
+                await call.connected()
+                said = [OPUS + bytes([number]) for number in range(10)]
+                for payload in (*said, OPUS + b"bye"):
+                    call.audio_out.send(payload)
+                heard = [frame.payload async for frame in call.audio_in if frame.payload]
+                assert heard == said
+                assert await call.closed is None
+                await asyncio.gather(*endings)
+            assert len(endings) == 1
 
     play(story)

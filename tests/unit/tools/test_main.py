@@ -103,7 +103,7 @@ def test_names_that_are_no_text_and_terminals_that_know_ascii_only(
         entry.accept_any_text()
         out.write("\u2500 \udcff")
         out.flush()
-        assert out.buffer.getvalue() == shown  # type: ignore[attr-defined]
+        assert out.buffer.getvalue() == shown
 
 
 def test_what_a_stranger_said_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

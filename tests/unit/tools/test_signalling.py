@@ -311,7 +311,7 @@ def test_an_application_may_be_mounted_below_a_path(path: str) -> None:
                 assert call.url == f"{url}/voice/whip"
                 assert call.location.startswith(f"{url}/voice/")
                 await call.hang_up()
-                assert echoes.server.stats()["held_offers"] == 0  # type: ignore[union-attr]
+                assert echoes.server.stats()["held_offers"] == 0
         finally:
             await echoes.close()
 

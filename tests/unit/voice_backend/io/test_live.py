@@ -375,7 +375,7 @@ def test_work_that_no_service_would_do_is_refused_with_the_fix() -> None:
     async def main() -> None:
         asked = {"model": "m", "delegation": {"type": "responses", "responses": {"model": "gpt"}}}
         async with live_site() as site, site.client().live.connect() as connection:
-            await connection.session.start(session=asked)  # type: ignore[arg-type]
+            await connection.session.start(session=asked)
             error = (await until(connection, "error", [])).error
             assert (error.code, error.param) == ("unsupported_parameter", "session.delegation.type")
             assert "--responses-url" in error.message
@@ -383,7 +383,7 @@ def test_work_that_no_service_would_do_is_refused_with_the_fix() -> None:
             live_site(make_helper=lambda backend: Nobody()) as site,
             site.client().live.connect() as connection,
         ):
-            await connection.session.start(session=asked)  # type: ignore[arg-type]
+            await connection.session.start(session=asked)
             await until(connection, "session.started", [])
 
     asyncio.run(main())

@@ -18,7 +18,7 @@ class Client:
         self.now = 100.0
         self.session = LiveSession(
             "live_1",
-            LiveConfig(**{"responses": True, **config}),  # type: ignore[arg-type]
+            LiveConfig(**{"responses": True, **config}),
             wall_s=1_700_000_000.0,
             now=self.now,
         )
