@@ -19,7 +19,7 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from multiprocessing.connection import Connection
 from typing import Any, Final
 
@@ -35,6 +35,12 @@ UNIT_TIMEOUT_S: Final = 10.0
 """A unit takes milliseconds; whoever takes so long has hung."""
 MOST_BEGUN: Final = 1_024
 NICENESS: Final = 2
+_POOLS: Final = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
 Make = Callable[[], dict[str, Callable[..., Generator[None, None, Any]]]]
 """Loads the networks, over there; returns what each can do, by name."""
 
@@ -58,7 +64,8 @@ class Inference:
         self._process = context.Process(
             target=_serve, args=(theirs, make), name="inference", daemon=True
         )
-        self._process.start()
+        with _one_thread_each():
+            self._process.start()
         theirs.close()
         self._lost: Callable[[], object] | None = None
         self._receive(LOAD_TIMEOUT_S)
@@ -147,6 +154,25 @@ class RemoteMouth:
     def say(self, text: str, *, last: bool = True) -> Generator[None, None, Utterance]:
         """See `Mouth.say`."""
         return self._inference.work("say", text, last)
+
+
+@contextlib.contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Have numpy's pool of threads be one thread in processes that are started meanwhile.
+
+    It is read as numpy is imported. A pool's threads go on spinning for tens of milliseconds after
+    each product of matrices, on the cores of those that owe frames.
+    """
+    before = {name: os.environ.get(name) for name in _POOLS}
+    os.environ.update(dict.fromkeys(_POOLS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 # -- the other side --------------------------------------------------------------------------------
