@@ -29,7 +29,7 @@ class TranscriptConfig:
 
     gap_ms: int = 800  # silence of a speaker that closes an utterance
     words_for_floor: int = 2  # words that are enough when the other side takes the floor
-    settle_ms: int = 3000  # how long a guess may keep an utterance open beyond the gap
+    settle_ms: int = 12_000  # how long a guess may keep an utterance open beyond the gap
     note_ms: int = 700  # an acknowledgement lasts no longer
     note_words: int = 2  # and one of ours has no more words
     utterance_ms: int = 60_000  # an utterance without a gap is divided here

@@ -35,12 +35,13 @@ UNIT_TIMEOUT_S: Final = 10.0
 """A unit takes milliseconds; whoever takes so long has hung."""
 MOST_BEGUN: Final = 1_024
 NICENESS: Final = 2
-_POOLS: Final = (
+POOLS: Final = (
     "OPENBLAS_NUM_THREADS",
     "OMP_NUM_THREADS",
     "MKL_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+"""What tells the libraries under numpy how many threads to have; read as it is imported."""
 Make = Callable[[], dict[str, Callable[..., Generator[None, None, Any]]]]
 """Loads the networks, over there; returns what each can do, by name."""
 
@@ -160,11 +161,11 @@ class RemoteMouth:
 def _one_thread_each() -> Iterator[None]:
     """Have numpy's pool of threads be one thread in processes that are started meanwhile.
 
-    It is read as numpy is imported. A pool's threads go on spinning for tens of milliseconds after
+    A pool's threads go on spinning for tens of milliseconds after
     each product of matrices, on the cores of those that owe frames.
     """
-    before = {name: os.environ.get(name) for name in _POOLS}
-    os.environ.update(dict.fromkeys(_POOLS, "1"))
+    before = {name: os.environ.get(name) for name in POOLS}
+    os.environ.update(dict.fromkeys(POOLS, "1"))
     try:
         yield
     finally:

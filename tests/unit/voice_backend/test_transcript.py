@@ -66,10 +66,21 @@ class TestGap:
     def test_a_guess_keeps_it_open_for_a_while_only(self) -> None:
         log = Transcript()
         log.receive_input("what time", 0, 500, final=False)
-        log.advance(2000)
+        log.advance(12_499)
         assert log.final() == []
-        log.advance(3500)
+        log.advance(12_500)
         assert texts(log.final()) == [("user", "what time")]
+
+    def test_speech_that_outlasts_its_last_guess_is_one_message(self) -> None:
+        """Under load nobody guesses, and the ears get as much at one go as they can hear."""
+        log = Transcript()
+        log.receive_input("what is", 0, 1000, final=False)
+        for now in range(1000, 10_000, 20):
+            log.advance(now)
+        log.receive_input("what is the time in Lisbon", 0, 7500)
+        log.receive_input("and in Rome", 7500, 9800)
+        log.advance(10_600)
+        assert texts(log.final()) == [("user", "what is the time in Lisbon and in Rome")]
 
 
 class TestDraft:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from pathlib import Path
@@ -179,6 +180,25 @@ def test_dtx_makes_silence_cheap() -> None:
     silence = np.zeros(960, np.int16)
     sizes = [len(encoder.encode(silence)) for _ in range(50)]
     assert min(sizes) <= 2
+
+
+def test_perfect_silence_costs_no_more_than_speech() -> None:
+    encoder, given = OpusEncoder(), list[bytes]()
+    encode = encoder._encode
+
+    def noted(state: int, sound: int, *rest: int) -> int:
+        given.append(ctypes.string_at(sound, 2 * encoder.frame_samples))
+        return int(encode(state, sound, *rest))
+
+    encoder._encode = noted
+    decoder = OpusDecoder()
+    heard = [decoder.decode(encoder.encode(np.zeros(960, np.int16))) for _ in range(20)]
+    # libopus never sees the zeros in which its filters decay to denormal numbers
+    assert {sound.count(b"\x01") for sound in given} == {1}
+    # and nobody hears what it sees in their place
+    assert max(int(np.abs(sound).max()) for sound in heard) <= 1
+    encoder.encode(FRAMES[0])
+    assert given[-1] == FRAMES[0].tobytes()
 
 
 def test_long_payloads_are_decoded_whole() -> None:

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 import pytest
 
-from voice_backend.io.inference import Inference, InferenceFailed, RemoteEars, RemoteMouth
+from voice_backend.io.inference import (
+    POOLS,
+    Inference,
+    InferenceFailed,
+    RemoteEars,
+    RemoteMouth,
+)
 from voice_backend.io.job_thread import JobThread
 from voice_backend.model import Slot
 from voice_backend.models.jobs import Job, JobClass
 
 pytestmark = pytest.mark.slow
 closed: list[str] = []
+BEFORE = dict(os.environ)
 
 
 def hear(sound: np.ndarray) -> Generator[None, None, str]:
@@ -40,8 +48,15 @@ def said() -> Generator[None, None, list[str]]:
     return closed
 
 
+def threads() -> Generator[None, None, int]:
+    one = np.ones((512, 512), np.float32)
+    yield
+    (one @ one).sum()
+    return len(os.listdir("/proc/self/task"))
+
+
 def make() -> dict[str, Callable[..., Generator[None, None, object]]]:
-    return {"hear": hear, "say": say, "said": said}
+    return {"hear": hear, "say": say, "said": said, "threads": threads}
 
 
 def broken() -> dict[str, Callable[..., Generator[None, None, object]]]:
@@ -77,6 +92,12 @@ def test_units_are_those_of_the_work(inference: Inference) -> None:
     next(other)
     assert drive(other) == (1, "other,")
     assert drive(one) == (1, "one.")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="threads are counted in /proc")
+def test_its_arithmetic_takes_one_core(inference: Inference) -> None:
+    assert drive(inference.work("threads")) == (2, 1)
+    assert not any(name in os.environ for name in POOLS if name not in BEFORE)
 
 
 def test_what_raises_is_told_and_costs_nobody_else(inference: Inference) -> None:
