@@ -39,8 +39,8 @@ SEGMENT_MS: Final = 6_000
 MOST_TEXTS: Final = 32
 """Spans of one turn that are kept: minutes of speech without an end."""
 LONGEST_MS: Final = 7_500
-"""And here without a pause: where it was least loud since `CUT_MS`. No later, for its text has to be
-there before a transcript takes the last guess for it (`TranscriptConfig.settle_ms`)."""
+"""And here without a pause: where it was least loud since `CUT_MS`. No later, for its text has to
+be there before a transcript takes the last guess for it (`TranscriptConfig.settle_ms`)."""
 CUT_MS: Final = 4_000
 
 

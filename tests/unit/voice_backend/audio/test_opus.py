@@ -196,7 +196,7 @@ def test_perfect_silence_costs_no_more_than_speech() -> None:
     # libopus never sees the zeros in which its filters decay to denormal numbers
     assert {sound.count(b"\x01") for sound in given} == {1}
     # and nobody hears what it sees in their place
-    assert max(int(np.abs(sound).max()) for sound in heard) <= 1
+    assert max(int(np.abs(sound).max()) for sound in heard) < 4
     encoder.encode(FRAMES[0])
     assert given[-1] == FRAMES[0].tobytes()
 
