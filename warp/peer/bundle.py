@@ -9,6 +9,7 @@ Here the organs of a connection are made and told what offer and answer agreed o
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -368,15 +369,12 @@ class Bundle:
             transport.rider.budget.spend(item[1].remote, len(item[0]))
         return item
 
-    def open_lane(self, counts: tuple[list[int], list[int]]) -> MediaLane | None:
-        """Return the short way of media; None when no media was agreed on.
-
-        `counts`: datagrams and bytes received, and sent.
-        """
+    def open_lane(self, traffic: array[int]) -> MediaLane | None:
+        """Return the short way of media, which counts in `traffic`; None without any media."""
         transport, media = self.transport, self.media
         if transport is None or transport.srtp is None or media is None or media.session is None:
             return None
-        return MediaLane(transport, media, media.session, transport.srtp, counts)
+        return MediaLane(transport, media, media.session, transport.srtp, traffic)
 
     def _has_credit(self, size: int) -> bool:
         """Whether early media of `size` bytes leaves enough for the flight it comes early to."""

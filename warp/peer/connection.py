@@ -27,6 +27,7 @@ from warp.peer.demux import Kind, classify
 from warp.peer.events import FlowAuthenticated, MediaReady, StateChanged, Terminated
 from warp.peer.lane import MediaLane
 from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
+from warp.peer.traffic import RECEIVED, RECEIVED_BYTES, SENT, SENT_BYTES, new_traffic
 from warp.sdp import SessionDescription
 from warp.timers import earliest
 from warp.trace import Trace
@@ -56,9 +57,8 @@ class PeerConnection:
         "_config",
         "_deadline",
         "_events",
-        "_received",
-        "_sent",
         "_trace",
+        "_traffic",
         "_unknown",
         "error",
         "lane",
@@ -88,8 +88,7 @@ class PeerConnection:
         )
         self._events: list[Event] = []
         self._deadline: float | None = None
-        self._received = [0, 0]
-        self._sent = [0, 0]
+        self._traffic = new_traffic()
         self._unknown = 0
         self.lane: MediaLane | None = None
         """The short way of media, while the call is live."""
@@ -226,9 +225,8 @@ class PeerConnection:
         """
         item = self._bundle.make_audio(payload, timestamp, now, marker, non_personal)
         if item is not None:
-            sent = self._sent
-            sent[0] += 1
-            sent[1] += len(item[0])
+            self._traffic[SENT] += 1
+            self._traffic[SENT_BYTES] += len(item[0])
         return item
 
     def create_channel(self, config: ChannelConfig, now: float) -> Channel:
@@ -249,8 +247,8 @@ class PeerConnection:
         transport = self._bundle.transport
         if transport is None or self.state in ENDED:
             return
-        self._received[0] += 1
-        self._received[1] += len(data)
+        self._traffic[RECEIVED] += 1
+        self._traffic[RECEIVED_BYTES] += len(data)
         kind = classify(data)
         if kind is Kind.RTP:
             self._bundle.receive_media(data, flow, now, rtcp=False)
@@ -273,10 +271,10 @@ class PeerConnection:
         out = self._bundle.datagrams_to_send(now)
         if self.state in ENDED and self._bundle.transport is not None:
             self._bundle.transport.ice.close(now)
-        sent = self._sent
+        traffic = self._traffic
         for data, _ in out:
-            sent[0] += 1
-            sent[1] += len(data)
+            traffic[SENT] += 1
+            traffic[SENT_BYTES] += len(data)
         return out
 
     def get_media_timer(self) -> float | None:
@@ -335,7 +333,7 @@ class PeerConnection:
                     return
                 self._become(Input.AUTHENTICATED, now)
                 if transport.srtp is not None:
-                    self.lane = bundle.open_lane((self._received, self._sent))
+                    self.lane = bundle.open_lane(self._traffic)
                     self._events.append(MediaReady(transport.permission))
             elif isinstance(event, dtls.CloseNotify):
                 self._end(None, Input.CLOSED, now)
@@ -380,10 +378,10 @@ class PeerConnection:
         """Return counters, what was negotiated, and the times of the start's milestones."""
         return {
             "state": self.state.value,
-            "datagrams_received": self._received[0],
-            "bytes_received": self._received[1],
-            "datagrams_sent": self._sent[0],
-            "bytes_sent": self._sent[1],
+            "datagrams_received": self._traffic[RECEIVED],
+            "bytes_received": self._traffic[RECEIVED_BYTES],
+            "datagrams_sent": self._traffic[SENT],
+            "bytes_sent": self._traffic[SENT_BYTES],
             "unknown_datagrams": self._unknown,
             **self._bundle.stats(),
         }

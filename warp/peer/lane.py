@@ -10,11 +10,13 @@ keys are in force. It owns nothing; state lives in the organs that the long way 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
 from warp.contract import Datagram, Flow
 from warp.errors import Discard
 from warp.peer.media import Media
+from warp.peer.traffic import RECEIVED, RECEIVED_BYTES, SENT, SENT_BYTES
 from warp.peer.transport import Transport
 from warp.rtp import AudioFrame, ReportBlock, RtpSession
 from warp.srtp import SrtpContext
@@ -24,12 +26,12 @@ class MediaLane:
     """Media of one connection, from its authentication to its end."""
 
     __slots__ = (
+        "_heard",
         "_ice",
         "_media",
         "_protect",
         "_receive",
-        "_received",
-        "_sent",
+        "_traffic",
         "_transport",
         "_unprotect",
         "awaited",
@@ -42,7 +44,7 @@ class MediaLane:
         media: Media,
         session: RtpSession,
         srtp: SrtpContext,
-        counts: tuple[list[int], list[int]],
+        traffic: array[int],
     ) -> None:
         self._transport = transport
         self._ice = transport.ice
@@ -50,7 +52,8 @@ class MediaLane:
         self._unprotect = srtp.unprotect_rtp
         self._protect = srtp.protect_rtp
         self._receive = session.router.receive
-        self._received, self._sent = counts
+        self._heard = transport.rider.heard
+        self._traffic = traffic
         self.awaited = False
         """Somebody waits for a frame: whoever sets it drains the connection's events."""
         self.reader: Callable[[list[AudioFrame]], None] | None = None
@@ -62,16 +65,16 @@ class MediaLane:
         Returns True when there is more to do than to collect a frame some time: events to drain,
         a deadline that may have moved, or somebody who waits.
         """
-        counts = self._received
-        counts[0] += 1
-        counts[1] += len(data)
+        traffic = self._traffic
+        traffic[RECEIVED] += 1
+        traffic[RECEIVED_BYTES] += len(data)
         try:
             packet = self._unprotect(data)
         except Discard:
             return False
-        rider = self._transport.rider
-        rider.heard_at = now
-        if flow is not rider.heard_flow:
+        heard = self._heard
+        heard.at = now
+        if flow is not heard.flow:
             self._transport.hear(flow, now)
         more = self._receive(packet, now) or self.awaited
         if (reader := self.reader) is not None and (frames := self._media.frames()):
@@ -89,9 +92,9 @@ class MediaLane:
         if marker:
             self._transport.milestones.setdefault("first_media_sent", now)
         data = self._protect(sender.packetize(payload, timestamp, now, marker=marker))
-        counts = self._sent
-        counts[0] += 1
-        counts[1] += len(data)
+        traffic = self._traffic
+        traffic[SENT] += 1
+        traffic[SENT_BYTES] += len(data)
         return data, flow
 
     @property

@@ -36,7 +36,7 @@ _KINDS: Mapping[str, PayloadKind] = {
     "red": PayloadKind.RED,
     "telephone-event": PayloadKind.TELEPHONE_EVENT,
 }
-_NACK_HISTORY = 64  # packets, 1.3 s of audio: more would come too late
+_NACK_HISTORY = 32  # packets, 640 ms of audio: more would come too late
 
 
 class Media:

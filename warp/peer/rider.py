@@ -34,6 +34,16 @@ _UNFINISHED = (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED)
 RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
 
 
+class Heard:
+    """Where and when protected media or data came last."""
+
+    __slots__ = ("at", "flow")
+
+    def __init__(self) -> None:
+        self.flow: Flow | None = None
+        self.at = 0.0
+
+
 class DtlsRider:
     """Carries DTLS datagrams between checks, the direct path and the DTLS connection."""
 
@@ -48,8 +58,7 @@ class DtlsRider:
         "_injected",
         "budget",
         "direct",
-        "heard_at",
-        "heard_flow",
+        "heard",
         "piggyback",
         "ridden",
         "rtt_s",
@@ -68,8 +77,7 @@ class DtlsRider:
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
-        self.heard_flow: Flow | None = None
-        self.heard_at = 0.0
+        self.heard = Heard()
         self._flight_bytes = 0
         self._ask_at = 0.0
         self._asks_left = 0
@@ -219,7 +227,8 @@ class DtlsRider:
 
     def last_heard(self) -> tuple[Flow, float] | None:
         """Return where and when protected media or data came last; the transport notes it."""
-        return None if self.heard_flow is None else (self.heard_flow, self.heard_at)
+        heard = self.heard
+        return None if heard.flow is None else (heard.flow, heard.at)
 
     def receive_path(self, flow: Flow, now: float) -> None:
         """A pair works: what has not been acknowledged also goes there directly, at once."""

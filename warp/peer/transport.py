@@ -119,17 +119,18 @@ class Transport:
             packet = self.srtp.unprotect_rtcp(data) if rtcp else self.srtp.unprotect_rtp(data)
         except Discard:
             return None
-        self.rider.heard_at = now
-        if flow is not self.rider.heard_flow:
+        heard = self.rider.heard
+        heard.at = now
+        if flow is not heard.flow:
             self.hear(flow, now)
         return packet
 
     def hear(self, flow: Flow | None, now: float) -> None:
         """Note where something came from that only the peer can have made just now."""
-        rider = self.rider
-        rider.heard_at = now
-        if flow is not None and flow != rider.heard_flow:
-            rider.heard_flow = flow
+        heard = self.rider.heard
+        heard.at = now
+        if flow is not None and flow != heard.flow:
+            heard.flow = flow
             if flow != self.ice.flow:
                 self.ice.check_flow(flow, now)
 

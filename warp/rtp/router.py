@@ -44,8 +44,8 @@ class RtpRouter:
     """The table of one transport. `feedback` logs transport-wide numbers when negotiated."""
 
     __slots__ = (
-        "_by_mid", "_by_ssrc", "_hints", "_ids", "_max_sources", "_sections", "collision",
-        "discards", "feedback", "own_sources",
+        "_by_mid", "_by_ssrc", "_hints", "_ids", "_latest", "_max_sources", "_sections",
+        "collision", "discards", "feedback", "own_sources",
     )  # fmt: skip
 
     def __init__(self, extensions: ExtensionMap, *, max_sources: int = 16) -> None:
@@ -54,6 +54,8 @@ class RtpRouter:
         self._by_mid: dict[str, AudioReceiver] = {}
         self._sections: tuple[AudioReceiver, ...] = ()
         self._by_ssrc: dict[int, Route] = {}
+        self._latest: Route | None = None
+        """That of the last packet: hundreds of sessions take turns, and a table is never warm."""
         self._hints: dict[int, str] = {}
         self.own_sources: set[int] = set()
         """SSRCs that we send with; the peer may not use them (RFC 3550 section 8.2)."""
@@ -76,6 +78,7 @@ class RtpRouter:
         self._sections = tuple(self._by_mid.values())
         for ssrc in [s for s, route in self._by_ssrc.items() if route.receiver is receiver]:
             del self._by_ssrc[ssrc]
+        self._latest = None
 
     def receivers(self) -> tuple[AudioReceiver, ...]:
         """Return the media sections in the order in which they were added."""
@@ -94,6 +97,7 @@ class RtpRouter:
     def forget(self, ssrc: int) -> None:
         """Drop the route of a source that said BYE."""
         self._by_ssrc.pop(ssrc, None)
+        self._latest = None
         self._hints.pop(ssrc, None)
 
     def receive(self, packet: bytes, now: float) -> bool:
@@ -105,9 +109,12 @@ class RtpRouter:
         noted = False
         try:
             first, second, sequence, timestamp, ssrc = HEADER.unpack_from(packet)
-            route = self._by_ssrc.get(ssrc)
+            route = self._latest
             if route is None or route.receiver.ssrc != ssrc:
-                route = self._find(packet, ssrc, second & 0x7F, now)
+                route = self._by_ssrc.get(ssrc)
+                if route is None or route.receiver.ssrc != ssrc:
+                    route = self._find(packet, ssrc, second & 0x7F, now)
+                self._latest = route
             route.heard_at = now
             level = None
             if first == 0x90:
@@ -215,7 +222,7 @@ class RtpRouter:
             quietest = min(self._by_ssrc, key=lambda s: self._by_ssrc[s].heard_at)
             del self._by_ssrc[quietest]
         route = Route(receiver)
-        self._by_ssrc[ssrc] = route
+        self._by_ssrc[ssrc] = self._latest = route
         if receiver.ssrc != ssrc:
             receiver.begin_source(ssrc, now)
         return route

@@ -113,7 +113,7 @@ def test_media_from_elsewhere_is_followed() -> None:
     server, elsewhere = call.ends["server"], Flow(call.flow("server").local, (CLIENT[0], 4444))
     lane_of(call, "server").receive(spoken(call, 1)[0], elsewhere, call.now)
     rider = server._bundle.transport.rider  # type: ignore[union-attr]
-    assert rider.heard_flow == elsewhere
+    assert rider.heard.flow == elsewhere
 
 
 def test_the_lane_ends_with_the_call() -> None:
