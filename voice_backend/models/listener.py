@@ -89,7 +89,7 @@ class Listener:
         self._sound = Recent(KEPT)
         self._guess: tuple[int, int, str] | None = None
         self._guessing: Asked | None = None
-        self._awaited: Asked | None = None
+        self._awaited: tuple[Asked, Asked] | None = None
         self._guessed_ms = 0
         self._now_ms = 0
         self.final_ms = 0
@@ -172,20 +172,22 @@ class Listener:
             return False
         if (one.start_ms, one.end_ms) != (max(asked.start_ms, self.final_ms), asked.end_ms):
             return False
-        self._awaited = asked
+        # who speaks on is guessed at anew meanwhile: this one stays what is waited for
+        self._guessing, self._awaited = None, (one, asked)
         return True
 
     def forget_guess(self) -> None:
         """The guess under way goes, as the ears are asked for certain: nobody may wait for it."""
-        if self._awaited is None:
-            self._guessing = None
+        self._guessing = None
 
     def take_awaited(self, guess: Asked) -> Asked | None:
         """A guess is over: return the question whose answer it is, if it is one."""
-        if guess is not self._guessing:
+        if guess is self._guessing:
+            self._guessing = None
+        if self._awaited is None or guess is not self._awaited[0]:
             return None
-        self._guessing, awaited, self._awaited = None, self._awaited, None
-        return awaited
+        asked, self._awaited = self._awaited[1], None
+        return asked
 
     def unsettled(self, asked: Asked) -> Asked:
         """Return the question without what is final of its span."""

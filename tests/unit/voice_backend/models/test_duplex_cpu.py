@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+
 import numpy as np
 import pytest
 
@@ -183,6 +185,27 @@ def test_who_speaks_on_continues_the_turn() -> None:
     assert call.of(Cancelled) == []
     assert finals(call) == ["my name is Ada", "what is my name"]
     assert len(call.of(SpeakingOn)) == 1, "one answer, to all of it"
+
+
+def test_who_speaks_on_while_the_ears_are_late_loses_no_word_and_is_not_heard_twice() -> None:
+    call = Call(units=3)
+    call.speak("my name is Ada")
+    hear, until_ms = call.ears.hear, call.now_ms + 1000
+
+    def late(sound: object) -> Generator[None, None, str]:
+        while call.now_ms < until_ms:
+            yield
+        return (yield from hear(sound))
+
+    call.ears.hear = late  # type: ignore[method-assign]
+    call.wait(260)  # the turn is over, and the guess at its words is waited for
+    call.speak("what is my name", 400)  # which is guessed at as well
+    call.wait_for(SpeakingOff)
+    first, second = [event for event in call.of(InText) if event.final]
+    assert (first.delta, second.delta) == ("my name is Ada", "what is my name")
+    assert first.end_ms <= 832
+    assert second.start_ms >= 1000
+    assert len(call.of(SpeakingOn)) == 1
 
 
 def test_a_turn_that_does_not_sound_finished_is_waited_for() -> None:
