@@ -103,7 +103,7 @@ class AudioIn:
         """The short way of media is open now, or somebody else reads."""
         lane = self._peer.lane
         if lane is not None:
-            lane.reader = self._read if self._reader is not None else None
+            lane.reader, lane.reader_failed = self._reader, self._give_up
 
     def _read(self, frames: list[AudioFrame]) -> None:
         """Hand frames to who reads by a function."""
@@ -113,11 +113,14 @@ class AudioIn:
         try:
             self._reader(frames)
         except Exception as error:
-            # its fault must not end the session, nor repeat itself fifty times a second
-            self._reader = None
-            self._ready()
-            text = "a reader of audio_in failed and is not called again"
-            self._driver.loop.call_exception_handler({"message": text, "exception": error})
+            self._give_up(error)
+
+    def _give_up(self, error: Exception) -> None:
+        """A reader has failed: that must not end the session, nor repeat itself without end."""
+        self._reader = None
+        self._ready()
+        text = "a reader of audio_in failed and is not called again"
+        self._driver.loop.call_exception_handler({"message": text, "exception": error})
 
     def _collect(self) -> bool:
         """Fetch what lies in order with the peer; whether there is anything."""

@@ -22,6 +22,10 @@ from warp.rtp import AudioFrame, ReportBlock, RtpSession
 from warp.srtp import SrtpContext
 
 
+def _ignore(error: Exception) -> None:
+    """Until there is a reader nothing of it can fail."""
+
+
 class MediaLane:
     """Media of one connection, from its authentication to its end."""
 
@@ -30,12 +34,13 @@ class MediaLane:
         "_ice",
         "_media",
         "_protect",
-        "_receive",
+        "_router",
         "_traffic",
         "_transport",
         "_unprotect",
         "awaited",
         "reader",
+        "reader_failed",
     )
 
     def __init__(
@@ -51,13 +56,15 @@ class MediaLane:
         self._media = media
         self._unprotect = srtp.unprotect_rtp
         self._protect = srtp.protect_rtp
-        self._receive = session.router.receive
+        self._router = session.router
         self._heard = transport.rider.heard
         self._traffic = traffic
         self.awaited = False
         """Somebody waits for a frame: whoever sets it drains the connection's events."""
-        self.reader: Callable[[list[AudioFrame]], None] | None = None
+        self.reader: Callable[[list[AudioFrame]], object] | None = None
         """Who takes frames at once, within `receive`; it may send, and close the connection."""
+        self.reader_failed: Callable[[Exception], object] = _ignore
+        """Is told what it raised."""
 
     def receive(self, data: bytes, flow: Flow, now: float) -> bool:
         """Take in one SRTP datagram.
@@ -76,9 +83,14 @@ class MediaLane:
         heard.at = now
         if flow is not heard.flow:
             self._transport.hear(flow, now)
-        more = self._receive(packet, now) or self.awaited
-        if (reader := self.reader) is not None and (frames := self._media.frames()):
-            reader(frames)
+        router = self._router
+        more = router.receive(packet, now) or self.awaited
+        if (reader := self.reader) is not None and (frames := router.frames()):
+            try:
+                reader(frames)
+            except Exception as error:
+                # a fault of whoever reads, and none of the connection's
+                self.reader_failed(error)
         return more
 
     def make(self, payload: bytes, timestamp: int, now: float, marker: bool) -> Datagram | None:
@@ -105,4 +117,4 @@ class MediaLane:
 
     def take(self) -> list[AudioFrame]:
         """Drain the frames that are in order; what `PeerConnection.events` returned is older."""
-        return self._media.frames()
+        return self._router.frames()

@@ -17,7 +17,6 @@ from warp.entropy import Entropy, random_u32
 from warp.peer.config import PeerConfig
 from warp.peer.events import AudioReceived
 from warp.rtp import (
-    AudioFrame,
     AudioReceiver,
     AudioSender,
     ExtensionMap,
@@ -151,15 +150,6 @@ class Media:
                     self.milestones["first_media_received"] = frames[0].received_at
                 out.append(AudioReceived(mid, frames))
         return out
-
-    def frames(self) -> list[AudioFrame]:
-        """Drain the frames of all sections that are in order; for a call under way."""
-        found: list[AudioFrame] = []
-        for receiver in self._receivers.values():
-            frames = receiver.frames()
-            if frames:
-                found = found + frames if found else frames
-        return found
 
     def packets_to_send(self, now: float) -> list[tuple[bytes, bool]]:
         """Drain repeated RTP packets (False) and RTCP datagrams (True), unprotected."""

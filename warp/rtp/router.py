@@ -16,6 +16,7 @@ from typing import Final
 
 from warp.errors import Discard, InvalidConfig
 from warp.names import Counts
+from warp.rtp.frame import AudioFrame
 from warp.rtp.header_extensions import ExtensionMap, learn_layout, parse_extensions
 from warp.rtp.packet import HEADER, HEADER_LENGTH, RtpDiscard, payload_bounds
 from warp.rtp.receiver import AudioReceiver
@@ -83,6 +84,15 @@ class RtpRouter:
     def receivers(self) -> tuple[AudioReceiver, ...]:
         """Return the media sections in the order in which they were added."""
         return self._sections
+
+    def frames(self) -> list[AudioFrame]:
+        """Drain the frames of all sections that are in order; for a call under way."""
+        found: list[AudioFrame] = []
+        for receiver in self._sections:
+            frames = receiver.frames()
+            if frames:
+                found = found + frames if found else frames
+        return found
 
     def receiver_of(self, ssrc: int) -> AudioReceiver | None:
         """Return the section that hears this source now, or None."""

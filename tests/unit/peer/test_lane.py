@@ -8,6 +8,7 @@ from tests.sim.pair import CLIENT
 from warp.contract import Flow
 from warp.peer import AudioReceived, PeerConnection
 from warp.peer.lane import MediaLane
+from warp.rtp import AudioFrame
 
 
 def live() -> LiveCall:
@@ -158,3 +159,21 @@ def test_a_reader_is_given_each_frame_within_its_datagram() -> None:
     lane.receive(second, flow, call.now)
     assert given == [1, 2]
     assert lane.take() == []
+
+
+def test_what_a_reader_raises_is_told_and_the_lane_goes_on() -> None:
+    call = live()
+    flow, lane = call.flow("server"), lane_of(call, "server")
+    told: list[Exception] = []
+    fault = ValueError("a bug of the application")
+
+    def fail(frames: list[AudioFrame]) -> None:
+        raise fault
+
+    lane.reader, lane.reader_failed = fail, told.append
+    first, second = spoken(call, 2)
+    lane.receive(first, flow, call.now)
+    assert told == [fault]
+    lane.reader = None
+    lane.receive(second, flow, call.now)
+    assert len(lane.take()) == 1

@@ -41,7 +41,8 @@ def test_frames_come_in_order_unless_the_player_puts_them_there(in_order: bool) 
     receiver.begin_source(7, NOW)
     for number in (1, 3, 2):
         receiver.receive(number, 960 * number, False, 111, b"x", None, NOW)
-    assert [f.sequence for f in media.frames()] == ([1, 2, 3] if in_order else [1, 3, 2])
+    given = [frame.sequence for frame in media.session.router.frames()]
+    assert given == ([1, 2, 3] if in_order else [1, 3, 2])
 
 
 def test_the_source_that_is_announced_moves_with_its_section() -> None:
