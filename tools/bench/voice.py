@@ -7,7 +7,8 @@ over Opus and SRTP, with 1 % of media lost each way. Late frames are counted by 
 
     this process: callers ══ SRTP ══ lossy path (process) ══ server (process) ─ engine (process)
 
-A number that is not carried while other processes keep the machine busy is tried once more.
+A number that is not carried while other processes keep the machine busy, or while its host stops
+it, is tried once more.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from warp.errors import WarpError
 from warp.io import Client, ClientConfig, Session
 from warp_tools.bench.neighbours import Neighbours
 from warp_tools.bench.slices import percentile
+from warp_tools.bench.standstill import Standstill
 from warp_tools.bench.voice_caller import Caller, Heard, Plan, Question
 from warp_tools.bench.voice_path import open_path
 from warp_tools.bench.voice_plot import plot, require_plot
@@ -119,8 +121,8 @@ class _Bench:
         if trial.is_carried or not trial.is_noisy:
             return trial
         told = (
-            f"{sessions} sessions: {trial.late} frames were late while other processes kept "
-            f"{trial.neighbours_cores:.1f} cores busy"
+            f"{sessions} sessions: {trial.late} frames were late, {trial.refused} calls were "
+            f"refused, and {trial.disturbance} meanwhile"
         )
         if self.retried:
             self.report.remarks.append(f"{told}; measure again on a quiet machine")
@@ -134,16 +136,19 @@ class _Bench:
         server = await Worker.start(_PARTY)
         try:
             port = int((await server.expect("ready", timeout_s=_LOAD_S))["port"])
-            watch = Neighbours()
+            watch, still = Neighbours(), await Standstill.begin()
             crowd = _Crowd(server, self.plan, sessions, held_s, self.seed)
-            heard = await crowd.talk(port)
-            cores = watch.cores()
+            try:
+                heard = await crowd.talk(port)
+                cores = watch.cores()
+            finally:
+                still_ms = await still.end()
             server.send(order="stats")
             told = await server.expect("stats")
         finally:
             await server.stop()
         told["refused"] += crowd.failed
-        trial = _trial(sessions, heard, told, cores)
+        trial = _trial(sessions, heard, told, cores, still_ms)
         self.report.trials.append(trial)
         self.report.seconds[sessions] = held_s
         replies = [reply.ms for one in heard.values() for reply in one.replies]
@@ -152,7 +157,11 @@ class _Bench:
 
 
 def _trial(
-    sessions: int, heard: dict[int, Heard], told: dict[str, Any], cores: float | None
+    sessions: int,
+    heard: dict[int, Heard],
+    told: dict[str, Any],
+    cores: float | None,
+    still_ms: float | None,
 ) -> Trial:
     frames, found = told["stats"]["frames"], list(heard.values())
     stops = [ms for one in found for ms in one.stops_ms]
@@ -177,6 +186,7 @@ def _trial(
         tick_p99_ms=told["stats"]["tick_p99_ms"],
         server_mib=told["kib"] // 1024,
         neighbours_cores=None if cores is None else round(cores, 2),
+        standstill_ms=still_ms,
     )
 
 

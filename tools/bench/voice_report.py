@@ -19,6 +19,8 @@ SESSIONS_TARGET: Final = 16
 P50_TARGET_MS: Final = 500.0
 P95_TARGET_MS: Final = 900.0
 BARGE_IN_TARGET_MS: Final = 60.0
+STANDSTILL_MS: Final = 12.0
+"""A stop of the machine this long, added to a tick's own work, makes frames late."""
 Shares = dict[str, float]
 """`p50` and `p95`; empty where nothing was measured."""
 
@@ -53,6 +55,8 @@ class Trial:
     server_mib: int
     neighbours_cores: float | None
     """How many cores other processes of the machine kept busy meanwhile; None: nobody knows."""
+    standstill_ms: float | None
+    """For how long the machine itself stood still at the most; None: nobody knows."""
 
     @property
     def is_carried(self) -> bool:
@@ -61,8 +65,17 @@ class Trial:
 
     @property
     def is_noisy(self) -> bool:
-        """Whether other processes may have had a part in what went wrong."""
-        return self.neighbours_cores is not None and self.neighbours_cores > NOISY_CORES
+        """Whether something else than the voice may have had a part in what went wrong."""
+        return self.disturbance is not None
+
+    @property
+    def disturbance(self) -> str | None:
+        """What that is; None: nothing of the kind."""
+        if self.standstill_ms is not None and self.standstill_ms > STANDSTILL_MS:
+            return f"the machine stood still for {self.standstill_ms:.0f} ms"
+        if self.neighbours_cores is not None and self.neighbours_cores > NOISY_CORES:
+            return f"other processes kept {self.neighbours_cores:.1f} cores busy"
+        return None
 
 
 @dataclass(slots=True)

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import itertools
 import os
 import random
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from warp_tools.bench import voice
+from warp_tools.bench import standstill, voice
 from warp_tools.bench.lossy_path import LossyPath
 from warp_tools.bench.neighbours import Neighbours
 from warp_tools.bench.voice_caller import Plan, Question
@@ -43,6 +45,7 @@ def trial(sessions: int, late: int = 0, **given: Any) -> Trial:
         "tick_p99_ms": 3.0,
         "server_mib": 300,
         "neighbours_cores": 0.1,
+        "standstill_ms": 4.0,
     }
     return Trial(**{**figures, **given})
 
@@ -133,6 +136,37 @@ def test_a_number_that_a_neighbour_spoils_is_tried_once_more(
     found = Bench(monkeypatch, 40, noisy=(16, 28))
     assert found.tried.count(28) == 1, "once in a run"
     assert "quiet machine" in found.report.remarks[-1]
+
+
+def test_a_machine_that_stood_still_is_named_before_its_neighbours() -> None:
+    assert not trial(16, late=3).is_noisy
+    assert not trial(16, late=3, neighbours_cores=None, standstill_ms=None).is_noisy
+    both = trial(16, late=3, neighbours_cores=1.0, standstill_ms=25.4)
+    assert both.disturbance == "the machine stood still for 25 ms"
+
+
+def test_a_standstill_is_seen_by_whoever_comes_before_everything_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = itertools.chain([0.0, 0.0, 0.004, 0.004, 0.033], itertools.repeat(0.033))
+    monkeypatch.setattr(standstill.time, "monotonic", lambda: next(now))
+    monkeypatch.setattr(standstill.time, "sleep", lambda seconds: None)
+    for name in ("sched_setaffinity", "sched_setscheduler"):
+        monkeypatch.setattr(standstill.os, name, lambda *_: None, raising=False)
+    monkeypatch.setattr(standstill.threading.Thread, "start", lambda thread: None)
+    watch = standstill.Watch(0)
+    watch._ended = SimpleNamespace(is_set=iter([False, False, True]).__next__)  # type: ignore[assignment]
+    watch._run()
+    assert watch.longest_s == pytest.approx(0.025)
+
+
+@pytest.mark.slow
+def test_the_watch_runs_and_ends() -> None:
+    async def test() -> float | None:
+        return await (await standstill.Standstill.begin()).end()
+
+    longest_ms = asyncio.run(test())
+    assert longest_ms is None or longest_ms >= 0
 
 
 def test_neighbours_are_what_is_busy_and_not_ours(tmp_path: Path) -> None:
