@@ -190,11 +190,12 @@ class AiortcParty(Party):
 
     async def _note(self, session: str, track: Any) -> None:
         arrivals: Arrivals = self.arrivals
+        number = arrivals.number(session)
         with contextlib.suppress(MediaStreamError):
             while True:
                 frame = await track.recv()
                 self.packets += 1
-                arrivals.note(session, frame.timestamp, time.monotonic())
+                arrivals.note(number, frame.timestamp, time.monotonic())
 
     def _count(self, session: str, size: int) -> None:
         counts = self._counts.get(session)

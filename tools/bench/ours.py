@@ -149,14 +149,14 @@ class OurParty(Party):
         self.packets += len(session.audio_in.take()) * 2
 
     def _pass_back(self, name: str, session: Session) -> None:
-        send, note = session.audio_out.send, self.arrivals.note
+        send, note, number = session.audio_out.send, self.arrivals.note, self.arrivals.number(name)
 
         def read(frames: list[AudioFrame]) -> None:
             now = time.monotonic()
             for frame in frames:
                 if frame.payload is not None:
                     self.packets += 2
-                    note(name, frame.timestamp, now)
+                    note(number, frame.timestamp, now)
                     send(frame.payload)
 
         session.audio_in.set_reader(read)

@@ -3,29 +3,40 @@
 from __future__ import annotations
 
 import abc
-from collections import defaultdict
-from typing import Any
+import struct
+from typing import Any, Final
 
 PAYLOAD = bytes([0x78]) + bytes(range(1, 80))
 """80 bytes, as Opus at 32 kbit/s: a valid TOC (CELT, 20 ms, mono), contents of no interest."""
 FRAME_S = 0.020
 CLOCK_RATE = 48_000
 TICKS = 960
+_SEEN: Final = struct.Struct("Qdd")
+"""Of one frame: whose, when, and how far behind its timestamp, in seconds."""
 
 
 class Arrivals:
-    """When frames reached the application, session by session, against an ideal 20 ms grid."""
+    """When frames reached the application, session by session, against an ideal 20 ms grid.
 
-    __slots__ = ("_seen", "measuring")
+    All in one row, as they come: a record of each session's own would be a tenth of what a packet
+    costs, out of the cache, of a stack that is fast.
+    """
+
+    __slots__ = ("_numbers", "_seen", "measuring")
 
     def __init__(self) -> None:
-        self._seen: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        self._numbers: dict[str, int] = {}
+        self._seen = bytearray()
         self.measuring = False
 
-    def note(self, session: str, timestamp: int, now: float) -> None:
+    def number(self, session: str) -> int:
+        """Return the number by which a session's frames are noted."""
+        return self._numbers.setdefault(session, len(self._numbers))
+
+    def note(self, number: int, timestamp: int, now: float) -> None:
         """A frame with this RTP timestamp was handed over."""
         if self.measuring:
-            self._seen[session].append((now, now - timestamp / CLOCK_RATE))
+            self._seen += _SEEN.pack(number, now, now - timestamp / CLOCK_RATE)
 
     def begin(self) -> None:
         """Start afresh."""
@@ -35,12 +46,12 @@ class Arrivals:
     def lateness(self) -> list[tuple[float, float]]:
         """Stop; return (moment, seconds behind that session's best case) of every frame."""
         self.measuring = False
-        found = []
-        for frames in self._seen.values():
-            best = min(behind for _, behind in frames)
-            found += [(now, behind - best) for now, behind in frames]
+        found = list(_SEEN.iter_unpack(self._seen))
+        best: dict[int, float] = {}
+        for number, _, behind in found:
+            best[number] = min(behind, best.get(number, behind))
         self._seen.clear()
-        return found
+        return [(now, behind - best[number]) for number, now, behind in found]
 
 
 class Party(abc.ABC):

@@ -90,8 +90,8 @@ class OurTalker(OurParty):
         return self.packets - before
 
     def _note(self, session: Session) -> None:
-        name = str(id(session))
+        number = self.arrivals.number(str(id(session)))
         for frame in session.audio_in.take():
             if frame.payload is not None:
                 self.packets += 1
-                self.arrivals.note(name, frame.timestamp, frame.received_at)
+                self.arrivals.note(number, frame.timestamp, frame.received_at)

@@ -39,11 +39,13 @@ def test_one_unlucky_try_is_forgiven() -> None:
 
 def test_lateness_is_against_each_sessions_best_case() -> None:
     arrivals = Arrivals()
-    arrivals.note("a", 0, 9.0)
+    a, b = arrivals.number("a"), arrivals.number("b")
+    assert a == arrivals.number("a") != b
+    arrivals.note(a, 0, 9.0)
     arrivals.begin()
     for at, (timestamp, now) in enumerate([(960, 10.02), (1920, 10.04), (2880, 10.09)]):
-        arrivals.note("a", timestamp, now)
-        arrivals.note("b", at * 960, 20.0 + at * 0.02)
+        arrivals.note(a, timestamp, now)
+        arrivals.note(b, at * 960, 20.0 + at * 0.02)
     late = [round(behind, 3) for _, behind in sorted(arrivals.lateness())]
     assert late == [0.0, 0.0, 0.03, 0.0, 0.0, 0.0]
     assert arrivals.lateness() == []
