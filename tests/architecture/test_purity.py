@@ -14,7 +14,7 @@ OWNERS = {
 }
 CORES = ("warp", "instant_connect", "voice_backend")
 """Packages whose machines are pure: what touches the world is in their `io/`."""
-WORLDLY = ("io", "compat", "loop.py", "worker.py")
+WORLDLY = ("io", "compat", "loop.py", "worker")
 """Rooms that may touch it: `compat` has other libraries' shapes, asyncio's among them; the media
 loop and the process that it lives in have nobody else to ask for the time."""
 
