@@ -47,12 +47,14 @@ def fuzz_session(data: bytes) -> None:
 def fuzz_response_event(data: bytes) -> None:
     event = parse_event(data)
     assert event is None or isinstance(event, dict)
+    json.loads(json.dumps(event, ensure_ascii=False, allow_nan=False).encode())
 
 
 @pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(st.binary(max_size=200))
 @example(b'{"type": "session.close", "event_id": "\\ud800"}')
+@example(b'data: {"\\ud800": "\\ude00"}')
 def test_octets(data: bytes) -> None:
     fuzz_client_event(data)
     fuzz_session(data)

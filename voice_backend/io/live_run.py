@@ -36,6 +36,7 @@ from voice_backend.live.commands import (
     TurnEnded,
     Work,
 )
+from voice_backend.live.outbox import Outgoing
 from voice_backend.live.server_events import CloseReason
 from voice_backend.live.shapes import JsonObject, ResponsesBackend
 from voice_backend.model import Inject, NoCapacity
@@ -141,13 +142,23 @@ class LiveRun:
         for outgoing in self.session.outgoing():
             door = self._doors.get(outgoing.door)
             if door is not None:
-                door.send(outgoing.json())
+                self._send(door, outgoing)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         moment = self.session.get_timer()
         if moment is not None:
             self._timer = self._loop.call_at(moment, self._handle_timer)
+
+    def _send(self, door: Door, outgoing: Outgoing) -> None:
+        try:
+            text = outgoing.json()
+        except ValueError as error:
+            # an application's voice or helper said it; what others say goes on
+            kind, fault = outgoing.event.type, type(error).__name__
+            _log.warning("live session %s: a %s is no JSON: %s", self.session.id, kind, fault)
+            return
+        door.send(text)
 
     def _do(self, command: Command) -> None:
         match command:

@@ -188,17 +188,21 @@ class ResponsesHelper:
         if status != 200:
             raise HelperFailed(f"the service answered with status {status}")
         buffer = bytearray()
-        total = 0
+        total = looked_at = 0
         async with contextlib.aclosing(self._body(reader, headers)) as chunks:
             async for chunk in chunks:
                 total += len(chunk)
-                buffer += chunk.replace(b"\r\n", b"\n")
-                while (end := buffer.find(b"\n\n")) >= 0:
+                # an end of line may come in two pieces
+                begin = len(buffer) - buffer.endswith(b"\r")
+                buffer[begin:] = (buffer[begin:] + chunk).replace(b"\r\n", b"\n")
+                while (end := buffer.find(b"\n\n", looked_at)) >= 0:
                     block = bytes(buffer[:end])
                     del buffer[: end + 2]
+                    looked_at = 0
                     event = parse_event(block)
                     if event is not None:
                         yield event
+                looked_at = max(0, len(buffer) - 2)
                 if len(buffer) > MAX_EVENT_BYTES or total > MAX_ANSWER_BYTES:
                     raise HelperFailed("the service says more than anybody could use")
 
@@ -247,13 +251,25 @@ class ResponsesHelper:
 
 
 def parse_event(block: bytes) -> dict[str, Any] | None:
-    """Return the JSON object of one server-sent event, None when it holds none."""
+    """Return the JSON object of one server-sent event, None when it holds none.
+
+    It can be sent on as it is: half of a surrogate pair becomes U+FFFD.
+    """
     data = [line[5:].lstrip(b" ") for line in block.split(b"\n") if line.startswith(b"data:")]
     try:
-        event = json.loads(b"\n".join(data))
+        event = json.loads(b"\n".join(data), parse_constant=_no_constant)
+        if not isinstance(event, dict):
+            return None
+        # RFC 8259 section 8.2: its strings may hold what no encoding of Unicode can
+        text = json.dumps(event, ensure_ascii=False)
+        whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return event if whole == text else dict(json.loads(whole))
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) else None
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _text_of(event: Mapping[str, Any]) -> str:

@@ -134,6 +134,25 @@ def test_a_responses_service_works_for_a_session() -> None:
     asyncio.run(main())
 
 
+def test_what_cannot_be_sent_costs_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
+    async def main() -> None:
+        async with house_of({}) as (house, _):
+            client = Client(house.begin())
+            client.send(type="session.start", session={"model": "m"})
+            await client.until("session.started")
+            session = client.run.session
+            session.receive_response("d1", {"type": "half", "text": "\ud83d"})
+            session.receive_response("d1", {"type": "response.created"})
+            client.run.pump()
+            event = await client.until("response.event")
+            assert event["event"]["type"] == "response.created"
+            client.send(type="session.close")
+            await client.until("session.closed")
+
+    asyncio.run(main())
+    assert "a response.event is no JSON" in caplog.text
+
+
 def test_a_helper_that_cannot_be_made_ends_its_session_and_frees_the_slot() -> None:
     def make(backend: ResponsesBackend) -> Helper:
         raise ValueError("the key is sk-secret")

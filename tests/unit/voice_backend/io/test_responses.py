@@ -105,6 +105,20 @@ def test_a_streamed_answer(pieces: int, chunked: bool) -> None:
     assert "Idempotency-Key: dlg_1X:y\r\n" in heads[0]  # an id cannot add a header
 
 
+@pytest.mark.parametrize("pieces", [1, 3, 10_000])
+def test_ends_of_lines_may_be_two_characters_and_come_one_by_one(pieces: int) -> None:
+    stream = STREAM.replace(b"\n", b"\r\n")
+    size = max(1, len(stream) // pieces)
+
+    async def serve(_: dict[str, object], writer: asyncio.StreamWriter) -> None:
+        writer.write(HEAD + b"Transfer-Encoding: chunked\r\n\r\n")
+        writer.writelines(chunk(stream[at : at + size]) for at in range(0, len(stream), size))
+
+    parts, _ = ask(serve)
+    assert parts[-1].text == "Three flights."
+    assert len(parts) == 4
+
+
 def test_text_that_was_not_streamed() -> None:
     done = event(
         type="response.completed",
@@ -154,6 +168,13 @@ def test_a_service_that_falls_silent() -> None:
 )
 def test_blocks_without_an_event(block: bytes) -> None:
     assert parse_event(block) is None
+
+
+def test_what_unicode_cannot_say_is_mended() -> None:
+    """Services that cut text between the halves of a pair send such halves (RFC 8259, 8.2)."""
+    half = parse_event(b'data: {"delta": "\\ud83d", "more": ["\\ud83d\\ude00"]}')
+    assert half == {"delta": "\ufffd", "more": ["\U0001f600"]}
+    assert parse_event(b'data: {"delta": NaN}') is None
 
 
 @pytest.mark.parametrize("url", ["", "host/v1", "ftp://host", "http://user:pw@host/v1"])
