@@ -19,6 +19,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Generator, Iterator
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -42,6 +43,8 @@ POOLS: Final = (
     "VECLIB_MAXIMUM_THREADS",
 )
 """What tells the libraries under numpy how many threads to have; read as it is imported."""
+_STARTING: Final = threading.Lock()
+"""The environment is the whole process's: two that change it at once leave it changed."""
 Make = Callable[[], dict[str, Callable[..., Generator[None, None, Any]]]]
 """Loads the networks, over there; returns what each can do, by name."""
 
@@ -69,7 +72,11 @@ class Inference:
             self._process.start()
         theirs.close()
         self._lost: Callable[[], object] | None = None
-        self._receive(LOAD_TIMEOUT_S)
+        try:
+            self._receive(LOAD_TIMEOUT_S)
+        except InferenceFailed:
+            self.close()
+            raise
         self._lost = lost
 
     @property
@@ -164,16 +171,17 @@ def _one_thread_each() -> Iterator[None]:
     A pool's threads go on spinning for tens of milliseconds after
     each product of matrices, on the cores of those that owe frames.
     """
-    before = {name: os.environ.get(name) for name in POOLS}
-    os.environ.update(dict.fromkeys(POOLS, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with _STARTING:
+        before = {name: os.environ.get(name) for name in POOLS}
+        os.environ.update(dict.fromkeys(POOLS, "1"))
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    os.environ.pop(name, None)
+                else:
+                    os.environ[name] = value
 
 
 # -- the other side --------------------------------------------------------------------------------

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator
 
 import numpy as np
 import pytest
 
+from voice_backend.io import inference as inference_module
 from voice_backend.io.inference import (
     POOLS,
     Inference,
@@ -143,3 +146,29 @@ def test_a_process_that_is_killed_is_lost() -> None:
 def test_what_cannot_be_loaded_says_why() -> None:
     with pytest.raises(InferenceFailed, match="warp models fetch"):
         Inference(broken)
+
+
+def test_one_that_does_not_get_ready_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = multiprocessing.active_children()
+    monkeypatch.setattr(inference_module, "LOAD_TIMEOUT_S", 0.0)
+    with pytest.raises(InferenceFailed, match="says nothing"):
+        Inference(make)
+    assert [child for child in multiprocessing.active_children() if child not in others] == []
+
+
+def test_two_that_start_at_once_leave_the_environment_as_it_was() -> None:
+    before = dict(os.environ)
+    inside, on = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with inference_module._one_thread_each():
+            inside.set()
+            on.wait(5)
+
+    thread = threading.Thread(target=other)
+    with inference_module._one_thread_each():
+        thread.start()
+        inside.wait(0.05)
+    on.set()
+    thread.join()
+    assert dict(os.environ) == before
