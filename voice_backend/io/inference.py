@@ -21,7 +21,8 @@ import pickle
 import signal
 import threading
 from collections.abc import Callable, Generator, Iterator
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
+from multiprocessing.util import is_exiting
 from typing import Any, Final
 
 from numpy import float32
@@ -59,8 +60,8 @@ class Inference:
     def __init__(self, make: Make, *, lost: Callable[[], object] | None = None) -> None:
         """Start the process and wait until the networks are loaded; raises InferenceFailed.
 
-        `lost` is called when the process ends or hangs later on: without it nothing is understood
-        any more, and whoever started this starts it anew.
+        `lost` is called, once and in any thread, when the process ends or hangs later on: without
+        it nothing is understood any more, and whoever started this starts it anew.
         """
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
@@ -71,13 +72,16 @@ class Inference:
         with _one_thread_each():
             self._process.start()
         theirs.close()
+        self._losing = threading.RLock()
         self._lost: Callable[[], object] | None = None
         try:
             self._receive(LOAD_TIMEOUT_S)
         except InferenceFailed:
             self.close()
             raise
-        self._lost = lost
+        if lost is not None:
+            self._lost = lost
+            threading.Thread(target=self._watch, name="inference-watch", daemon=True).start()
 
     @property
     def pid(self) -> int | None:
@@ -105,10 +109,25 @@ class Inference:
 
     def close(self) -> None:
         """End the process. Harmless when repeated."""
+        with self._losing:
+            self._lost = None
         self._pipe.close()
         if self._process.is_alive():
             self._process.kill()
         self._process.join()
+
+    def _watch(self) -> None:
+        # one that ends while nobody speaks is replaced before somebody does
+        wait([self._process.sentinel])
+        # a process that ends takes this one along, by multiprocessing's own hand
+        if not is_exiting():
+            self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        with self._losing:
+            lost, self._lost = self._lost, None
+            if lost is not None:
+                lost()
 
     def _send(self, order: tuple[Any, ...]) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -121,8 +140,7 @@ class Inference:
                 raise TimeoutError
             kind, value = pickle.loads(self._pipe.recv_bytes())
         except (EOFError, OSError, ValueError) as error:
-            if self._lost is not None:
-                self._lost()
+            self._tell_lost()
             hangs = isinstance(error, TimeoutError)
             what = f"says nothing for {timeout_s:g} s" if hangs else "has ended"
             raise InferenceFailed(f"the inference process {what}") from error

@@ -143,6 +143,22 @@ def test_a_process_that_is_killed_is_lost() -> None:
     inference.close()
 
 
+def test_one_that_ends_while_nobody_asks_is_lost_as_well_and_one_that_is_closed_is_not() -> None:
+    lost = threading.Event()
+    inference = Inference(make, lost=lost.set)
+    os.kill(inference.pid or 0, signal.SIGKILL)
+    assert lost.wait(10)
+    inference.close()
+
+    kept = threading.Event()
+    inference = Inference(make, lost=kept.set)
+    inference.close()
+    for thread in threading.enumerate():
+        if thread.name == "inference-watch":
+            thread.join(10)
+    assert not kept.is_set()
+
+
 def test_what_cannot_be_loaded_says_why() -> None:
     with pytest.raises(InferenceFailed, match="warp models fetch"):
         Inference(broken)
