@@ -164,7 +164,9 @@ class InText:
     """What the user said. Not final: stands for all of the user's text that is not final yet."""
 
     delta: str
-    """Final: the next words, for good, in place of what was provisional. Else: a guess."""
+    """Final: the next words, for good, in place of what was provisional; "": it was none. Else: a
+    guess.
+    """
     start_ms: int
     end_ms: int
     final: bool = True

@@ -345,8 +345,8 @@ class Conversation:
 
     def _receive_final(self, asked: Asked, text: str | None) -> None:
         current = asked.number == self._listener.turn
-        if text:
-            self._tell_heard(asked, text, final=True)
+        if text is not None:
+            self._tell_certain(asked, text)
         if current:
             self._listener.receive_final(text)
         if asked.what is Question.SEGMENT:
@@ -386,9 +386,13 @@ class Conversation:
             InText(delta=text, start_ms=asked.start_ms, end_ms=asked.end_ms, final=final)
         )
 
+    def _tell_certain(self, asked: Asked, text: str) -> None:
+        """Tell what was said, and that nothing was, where something had been guessed."""
+        if text or self._listener.guessed_at(asked):
+            self._tell_heard(asked, text, final=True)
+
     def _tell_back_channel(self, start_ms: int, end_ms: int) -> None:
         asked = Asked(Question.WORDS, 0, start_ms, end_ms)
         words, self._words = self._words, ""
-        if words:
-            self._tell_heard(asked, words, final=True)
+        self._tell_certain(asked, words)
         self._listener.settle(asked)

@@ -165,6 +165,13 @@ class Listener:
         same = (start_ms, end_ms) == (max(asked.start_ms, self.final_ms), asked.end_ms)
         return text if same else ""
 
+    def guessed_at(self, asked: Asked) -> bool:
+        """Tell whether words were guessed of what is asked about, or of a part of it."""
+        if self._guess is None:
+            return False
+        start_ms, end_ms, _ = self._guess
+        return start_ms < asked.end_ms and asked.start_ms < end_ms
+
     def await_guess(self, asked: Asked) -> bool:
         """Tell whether a guess at exactly this span is under way; it counts as its text then."""
         one = self._guessing

@@ -27,6 +27,7 @@ from voice_backend.model import (
 )
 from voice_backend.models.conversation import NOT_CAUGHT
 from voice_backend.models.jobs import JobClass
+from voice_backend.transcript import Transcript
 
 LONG = "count from one to twenty"
 
@@ -225,6 +226,23 @@ def test_noise_without_words_is_not_answered() -> None:
     call.wait(2000)
     assert call.of(SpeakingOn) == []
     assert finals(call) == []
+
+
+def test_a_guess_that_turns_out_to_be_no_words_is_taken_back() -> None:
+    call = Call()
+
+    def hear(sound: np.ndarray) -> Generator[None, None, str]:
+        yield
+        return "uh" if len(sound) < 900 * 16 else ""
+
+    call.ears.hear = hear  # type: ignore[method-assign]
+    call.speak("cough", 1000)
+    call.wait(1000)
+    assert [(event.delta, event.final) for event in call.of(InText)] == [("uh", False), ("", True)]
+    transcript = Transcript()
+    for event in call.of(InText):
+        transcript.receive_input(event.delta, event.start_ms, event.end_ms, final=event.final)
+    assert transcript.draft() == [], "it would hold up the messages that follow"
 
 
 def test_it_greets_and_says_what_it_is_told() -> None:
