@@ -88,8 +88,8 @@ class Speaker:
 
     @property
     def offset(self) -> int:
-        """Samples that have been said of the first clause left."""
-        return self._at
+        """Samples that have been said of the first clause left, in this slot or in one before."""
+        return max(self._at, self._skip)
 
     def say(self, text: str) -> None:
         """Say a text, after what is being said."""

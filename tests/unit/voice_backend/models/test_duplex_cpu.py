@@ -483,6 +483,23 @@ def test_another_slot_goes_on_in_the_middle_of_a_word() -> None:
     assert other.text().endswith("You are Ada.")
 
 
+def test_who_is_handed_over_twice_within_a_frame_says_nothing_again() -> None:
+    call = Call(units=1)
+    call.speak(LONG)
+    call.wait_for(SpeakingOn)
+    call.wait(450)
+    for _ in range(3):
+        snapshot = call.model.snapshot(call.slot, kind="semantic")
+        call.model.close(call.slot)
+        call.slot = call.model.open(SessionConfig())
+        call.model.restore(call.slot, snapshot)
+        call.wait(20)
+    call.wait_for(SpeakingOff)
+    words = call.text().split()
+    assert len(words) == len(set(words))
+    assert abs(call.loud_ms(0, call.now_ms) - len(words) * WORD_MS) <= 2
+
+
 def test_snapshots_that_are_not_ours_are_refused() -> None:
     call = Call()
     with pytest.raises(SnapshotRefused):
