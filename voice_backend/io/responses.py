@@ -32,6 +32,13 @@ class HelperFailed(WarpError):
     """A helper's service refused, broke off, or said something that is no answer."""
 
 
+class _Gone(HelperFailed):
+    """A connection was closed without an answer."""
+
+
+_Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesConfig:
     """Where the service is and what it is asked for."""
@@ -67,7 +74,7 @@ class ResponsesHelper:
         self._context = ""
         self._items: list[dict[str, Any]] = []
         self._go_on = asyncio.Event()
-        self._ready: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._ready: _Connection | None = None
 
     async def open(self, context: str) -> None:
         """Connect ahead, and keep what is known for every request."""
@@ -116,12 +123,10 @@ class ResponsesHelper:
         self, request: Request, items: list[dict[str, Any]]
     ) -> AsyncGenerator[tuple[Part, list[dict[str, Any]]], None]:
         """Ask once; each part comes with the function calls that it holds."""
-        reader, writer = await self._connection()
+        reader, writer, headers = await self._begin(self._request(request, items))
         try:
-            writer.write(self._request(request, items))
-            await writer.drain()
             said: list[str] = []
-            async with contextlib.aclosing(self._events(reader)) as events:
+            async with contextlib.aclosing(self._events(reader, headers)) as events:
                 async for event in events:
                     kind = event.get("type")
                     if kind == "response.output_text.delta":
@@ -137,15 +142,32 @@ class ResponsesHelper:
         finally:
             writer.close()
 
-    async def _connection(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _begin(self, asked: bytes) -> tuple[*_Connection, dict[str, str]]:
+        """Send a request and return where its answer comes from, and that one's headers."""
         ready, self._ready = self._ready, None
-        if ready is not None and not ready[0].at_eof() and not ready[1].is_closing():
-            return ready
         if ready is not None:
-            ready[1].close()
-        return await self._connect()
+            # services end what lies idle, some with a word of theirs (408, RFC 9110 15.5.9)
+            with contextlib.suppress(_Gone, OSError):
+                return await self._ask(ready, asked)
+        return await self._ask(await self._connect(), asked)
 
-    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _ask(
+        self, connection: _Connection, asked: bytes
+    ) -> tuple[*_Connection, dict[str, str]]:
+        reader, writer = connection
+        try:
+            writer.write(asked)
+            await writer.drain()
+            status, headers = await self._head(reader)
+            if status != 200:
+                kind = _Gone if status == 408 else HelperFailed
+                raise kind(f"the service answered with status {status}")
+        except BaseException:
+            writer.close()
+            raise
+        return reader, writer, headers
+
+    async def _connect(self) -> _Connection:
         async with asyncio.timeout(self._config.connect_timeout_s):
             return await asyncio.open_connection(
                 self._host,
@@ -183,10 +205,9 @@ class ResponsesHelper:
             head.append(f"Authorization: Bearer {_token(config.api_key)}")
         return "\r\n".join([*head, "", ""]).encode("latin-1") + body
 
-    async def _events(self, reader: asyncio.StreamReader) -> AsyncGenerator[dict[str, Any], None]:
-        status, headers = await self._head(reader)
-        if status != 200:
-            raise HelperFailed(f"the service answered with status {status}")
+    async def _events(
+        self, reader: asyncio.StreamReader, headers: Mapping[str, str]
+    ) -> AsyncGenerator[dict[str, Any], None]:
         buffer = bytearray()
         total = looked_at = 0
         async with contextlib.aclosing(self._body(reader, headers)) as chunks:
@@ -210,7 +231,7 @@ class ResponsesHelper:
         lines: list[bytes] = []
         while (line := (await self._wait(reader.readline())).strip()) or not lines:
             if not line and reader.at_eof():
-                raise HelperFailed("the service closed the connection")
+                raise _Gone("the service closed the connection")
             lines.append(line)
             if sum(map(len, lines)) > _MAX_HEAD_BYTES:
                 raise HelperFailed("the service's answer is no HTTP")

@@ -163,6 +163,39 @@ def test_a_service_that_falls_silent() -> None:
         ask(serve, silence_timeout_s=0.02)
 
 
+@pytest.mark.parametrize("last", [b"", b"HTTP/1.1 408 Request Timeout\r\n\r\n"])
+def test_a_connection_that_was_closed_while_it_lay_idle_costs_nothing(last: bytes) -> None:
+    async def main() -> list[Part]:
+        requests = 0
+        ended = asyncio.Event()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal requests
+            requests += 1
+            if requests == 1:
+                writer.write(last)
+            else:
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(HEAD + b"\r\n" + STREAM)
+            await writer.drain()
+            writer.close()
+            ended.set()
+
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        helper = ResponsesHelper(ResponsesConfig(base_url=f"http://127.0.0.1:{port}/v1", model="m"))
+        try:
+            await helper.open("")
+            await ended.wait()
+            return [part async for part in helper.work(Request(delegation_id="d", ask="?"))]
+        finally:
+            await helper.close()
+            server.close()
+            await server.wait_closed()
+
+    assert asyncio.run(main())[-1].text == "Three flights."
+
+
 @pytest.mark.parametrize(
     "block", [b"", b"data: {", b"data: 7", b": ping", b"event: x", b"data: \xff", b"data: " * 99]
 )
