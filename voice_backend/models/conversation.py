@@ -68,7 +68,7 @@ class State:
     memory: Memory
     known: tuple[str, ...]
     texts: list[str]
-    turn: int
+    """Of a turn that is not over, what is final."""
     told: list[str]
     delegations: int
     left: list[str]
@@ -226,11 +226,13 @@ class Conversation:
 
     def state(self) -> State:
         """Return what another slot needs to go on: what is known, and what is being said."""
+        heard = self._listener
+        # a slot that has just gone on itself has not come to the turn that it goes on with
+        is_over = not (self._floor.in_turn or heard.turn > self._floor.turn)
         return State(
             memory=copy.deepcopy(self.talker.memory),
             known=self.talker.known,
-            texts=list(self._listener.texts),
-            turn=self._listener.turn,
+            texts=[] if is_over else list(heard.texts),
             told=list(self._told),
             delegations=self._delegations,
             left=self.speaker.left,
@@ -243,7 +245,7 @@ class Conversation:
         self.talker.memory = copy.deepcopy(state.memory)
         for text in state.known:
             self.talker.know(text)
-        self._listener.begin_turn(state.turn)
+        self._listener.begin_turn(self._floor.turn + 1)
         for text in state.texts:
             self._listener.add_text(text)
         self._told = deque(state.told, maxlen=MOST_TOLD)

@@ -81,6 +81,11 @@ class Floor:
         return self._turns.turn
 
     @property
+    def in_turn(self) -> bool:
+        """Whether that turn is under way."""
+        return self._turns.state is not TurnState.QUIET
+
+    @property
     def span(self) -> tuple[int, int] | None:
         """Where the user's speech under way began and last sounded; None while nobody speaks."""
         start_ms = self._speech.start_ms

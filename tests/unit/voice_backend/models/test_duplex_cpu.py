@@ -500,6 +500,34 @@ def test_who_is_handed_over_twice_within_a_frame_says_nothing_again() -> None:
     assert abs(call.loud_ms(0, call.now_ms) - len(words) * WORD_MS) <= 2
 
 
+@pytest.mark.parametrize("handovers", [1, 2])
+@pytest.mark.parametrize("answered", [True, False])
+def test_another_slot_answers_what_is_asked_there_alone(answered: bool, handovers: int) -> None:
+    call = Call()
+    if answered:
+        call.speak("what is seven times eight")
+        call.wait_for(SpeakingOff)
+    else:
+        call.turns.complete = 0.1
+        call.speak("my name is Ada", 6200)
+        call.wait(200)  # heard for good, and not over
+        call.turns.complete = 0.99
+    for _ in range(handovers):
+        snapshot = call.model.snapshot(call.slot, kind="semantic")
+        call.model.close(call.slot)
+        call.slot = call.model.open(SessionConfig())
+        call.model.restore(call.slot, snapshot)
+    said = len(call.text())
+    call.speak("spell cat", 600)
+    call.wait(300)
+    call.wait_for(SpeakingOff)
+    seat = call.model._slots.find(call.slot)
+    assert seat is not None
+    heard = seat.conversation.talker.memory.last_heard
+    assert heard == ("spell cat" if answered else "my name is Ada spell cat")
+    assert "fifty-six" not in call.text()[said:]
+
+
 def test_snapshots_that_are_not_ours_are_refused() -> None:
     call = Call()
     with pytest.raises(SnapshotRefused):
