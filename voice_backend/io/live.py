@@ -348,7 +348,7 @@ def live_routes(house: LiveHouse) -> list[BaseRoute]:
                 for name in _NOT_SERVED
             ],
         ],
-        exception_handlers={Refusal: _refused, Exception: _failed},
+        exception_handlers={Refusal: _refused, 404: _nowhere, Exception: _failed},
     )
     guarded = Guard(
         app,
@@ -418,6 +418,11 @@ async def _refused(request: Request, error: Exception) -> Response:
     if not isinstance(error, Refusal):
         raise error
     return response_of(error.reply())
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    why = "there is nothing at this path, or it is a WebSocket's"
+    return response_of(Refusal(404, "not_found", why).reply())
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -171,6 +171,11 @@ def test_who_may_and_what_is_not_there() -> None:
                     )
                 assert response.status_code == 400
                 assert response.json()["error"]["code"] == "invalid_json"
+            async with httpx.AsyncClient() as http:
+                for path in ("/v1/live/elsewhere", "/v1/live/sessions/live_x/attach"):
+                    response = await http.get(site.url + path)
+                    assert response.status_code == 404
+                    assert response.json()["error"]["code"] == "not_found"
             with pytest.raises(APIStatusError) as error:
                 await client.live.sessions.hangup("live_x")
             assert (error.value.status_code, error.value.code) == (404, "session_not_found")
