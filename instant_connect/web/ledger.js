@@ -120,7 +120,9 @@ function place(stage, at, there, sped) {
 /** Where the axis begins: 0, or shortly before the microphone was given after a long question. */
 function cutAt(stages, end) {
   const microphone = stages.find((stage) => stage.id === "microphone");
-  if (!microphone) return 0;
+  // whatever was there before it must stay in the picture
+  const beside = (stage) => stage.group === "connection" && stage.end < microphone.end;
+  if (!microphone || stages.some(beside)) return 0;
   const rest = end - microphone.end;
   return microphone.end > rest * LONG_QUESTION && rest > 0 ? microphone.end - rest * 0.2 : 0;
 }
@@ -152,7 +154,7 @@ function figures(here, there, trip, path) {
     found.push({ id: "check", name: "Click to first check", ms: first, aside });
   }
   if (dtls !== undefined) {
-    found.push({ id: "click", name: "Click to connected", ms: dtls, aside: `${ms(here("microphone"))} of it for the microphone` });
+    found.push({ id: "click", name: "Click to connected", ms: dtls, aside: waited(here("microphone"), dtls) });
     found.push({ id: "network", name: "Offer to connected", ms: dtls - posted, aside: trips(dtls - posted, trip, how) });
   }
   if (heard !== undefined && dtls !== undefined) {
@@ -163,6 +165,11 @@ function figures(here, there, trip, path) {
     found.push({ id: "channel", name: "Click to open channel", ms: channel, aside: trips(channel - posted, trip, how) });
   }
   return found;
+}
+
+/** What the microphone took of the time until `dtls`, if it was not still asked for then. */
+function waited(microphone, dtls) {
+  return microphone > dtls ? `the microphone came at ${ms(microphone)}` : `${ms(microphone)} of it for the microphone`;
 }
 
 const COUNTABLE_MS = 10; // below this, a computer's own delays outweigh the path's

@@ -431,6 +431,14 @@ def test_ledger_and_clock_count_as_they_should(chromium: Chromiums) -> None:
             ledger = await call(tab, "ledger.js", "buildLedger", early, {**facts, "path": "stale"})
             stages = {stage["id"]: (stage["start"], stage["end"]) for stage in ledger["stages"]}
             assert (stages["attempt"], stages["ice"]) == ((115, 210), (210, 220))
+            # the microphone is a part of the time until the connection, or came after it
+            asides = {figure["id"]: figure["aside"] for figure in ledger["figures"]}
+            assert asides["click"] == "100 ms of it for the microphone"
+            after = {**early, "begun": 505, "microphone": 1259, "audible": 1300}
+            ledger = await call(tab, "ledger.js", "buildLedger", after, facts)
+            asides = {figure["id"]: figure["aside"] for figure in ledger["figures"]}
+            assert asides["click"] == "the microphone came at 759 ms"
+            assert ledger["cut"] == 0
             # a browser that tells nothing, a server that tells nothing
             bare = {"transport": None, "server": None, "exchanges": []}
             ledger = await call(tab, "ledger.js", "buildLedger", marks, bare)
