@@ -30,7 +30,8 @@ from typing import Final
 from starlette.applications import Starlette
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.websockets import WebSocket
 
 from instant_connect.calls import Call, Calls, Room, full
 from instant_connect.config import EVENTS, SignallingConfig
@@ -46,7 +47,7 @@ from instant_connect.exchange import (
 )
 from instant_connect.io.arrival import Arrival
 from instant_connect.io.body import parse_form, read_body
-from instant_connect.io.guard import METHODS, Guard, response_of
+from instant_connect.io.guard import METHODS, Guard, deny, response_of
 from instant_connect.io.pages import Pages
 from instant_connect.io.prospects import Prospect, Prospects
 from instant_connect.io.reception import Accept, Reception
@@ -168,12 +169,12 @@ class _Routes:
         """The calls that HTTP can name."""
         return self._signalling.calls
 
-    def all(self) -> list[Route]:
+    def all(self) -> list[BaseRoute]:
         """Return the routing table."""
         calls = PATHS[Kind.REALTIME]
         session = {"PATCH": self.patch, "DELETE": self.delete}
         patches = ("Accept-Patch", SDP_FRAGMENT)
-        table = [
+        table: list[BaseRoute] = [
             *[self._door(kind) for kind in PATHS],
             _resource(f"{PATHS[Kind.WHIP]}/{{id}}", session, patches),
             _resource(f"{calls}/{{id}}", {"PUT": self.put, **session}, patches),
@@ -183,6 +184,7 @@ class _Routes:
             _resource(BUNDLE_PATH, {"GET": self.bundle}),
             _resource(OFFER_PATH, {"POST": self.offer, "PATCH": self.trickle}),
             _resource("/metrics", {"GET": self.metrics}),
+            WebSocketRoute("/{path:path}", _no_socket),
         ]
         if self.config.pages:
             table.append(Route("/{path:path}", self.page, methods=["GET"]))
@@ -418,6 +420,14 @@ async def _not_found(request: Request, error: Exception) -> Response:
     where = " or ".join(PATHS.values())
     message = f"there is nothing at this path: offers are taken at {where}"
     return response_of(Refusal(404, "not_found", message).reply())
+
+
+async def _no_socket(socket: WebSocket) -> None:
+    why = (
+        "no WebSocket is served here: live sessions are at /v1/live/sessions of `warp serve` "
+        "with a voice (not --backend echo) in one process (without --workers)"
+    )
+    await deny(socket, Refusal(404, "not_found", why))
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:

@@ -10,6 +10,7 @@ from typing import Final
 
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocket
 
 from instant_connect.exchange import Refusal, Reply
 from instant_connect.io.body import Rest
@@ -22,6 +23,7 @@ from instant_connect.origins import (
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 SAFE: Final = ("GET", "HEAD", "OPTIONS")
+_POLICY: Final = 1008  # RFC 6455 section 7.4.1
 
 
 class Guard:
@@ -73,3 +75,11 @@ def response_of(reply: Reply) -> Response:
     for name, value in reply.headers:
         response.headers.append(name, value)
     return response
+
+
+async def deny(socket: WebSocket, refusal: Refusal) -> None:
+    """Refuse a WebSocket before it is one, with the status where the server can say it."""
+    if "websocket.http.response" in socket.scope.get("extensions", {}):
+        await socket.send_denial_response(response_of(refusal.reply()))
+    else:
+        await socket.close(_POLICY, refusal.code)

@@ -41,7 +41,7 @@ from instant_connect.config import EVENTS, SignallingConfig
 from instant_connect.exchange import Refusal, refuse_sdp
 from instant_connect.io.asgi import Authorize
 from instant_connect.io.body import read_body
-from instant_connect.io.guard import METHODS, Guard, response_of
+from instant_connect.io.guard import METHODS, Guard, deny, response_of
 from instant_connect.limits import RateLimit, address_key, token_key
 from instant_connect.origins import require_origin
 from voice_backend.io.live_run import LiveRun, MakeHelper
@@ -56,8 +56,7 @@ from warp.sdp import SdpError
 
 _log = logging.getLogger(__name__)
 PATH: Final = "/v1/live"
-_POLICY: Final = 1008  # RFC 6455 section 7.4.1
-_NORMAL: Final = 1000
+_NORMAL: Final = 1000  # RFC 6455 section 7.4.1
 _NOT_SERVED: Final = ("accept", "content", "fork", "refer", "reject")
 
 
@@ -207,7 +206,7 @@ class LiveHouse:
             await self._admit(socket)
             run = self._begin_unstarted(socket)
         except Refusal as refusal:
-            await _deny(socket, refusal)
+            await deny(socket, refusal)
             return
         await self._talk(socket, run, DoorKind.SOCKET)
 
@@ -222,7 +221,7 @@ class LiveHouse:
                 why = f"a session has at most {most} sidebands: close another one first"
                 raise Refusal(409, "too_many_sidebands", why)
         except Refusal as refusal:
-            await _deny(socket, refusal)
+            await deny(socket, refusal)
             return
         self._sidebands[ident] += 1
         try:
@@ -343,6 +342,7 @@ def live_routes(house: LiveHouse) -> list[BaseRoute]:
             WebSocketRoute("/sessions", house.serve),
             Route("/sessions/{id}/hangup", _only(house.hang_up, "POST"), methods=METHODS),
             WebSocketRoute("/sessions/{id}/attach", house.attach),
+            WebSocketRoute("/{path:path}", _no_socket),
             *[
                 Route(f"/sessions/{{id}}/{name}", _not_served, methods=METHODS)
                 for name in _NOT_SERVED
@@ -425,13 +425,10 @@ async def _nowhere(request: Request, error: Exception) -> Response:
     return response_of(Refusal(404, "not_found", why).reply())
 
 
+async def _no_socket(socket: WebSocket) -> None:
+    why = f"no WebSocket is served at this path: sessions begin at {PATH}/sessions"
+    await deny(socket, Refusal(404, "not_found", why))
+
+
 async def _failed(request: Request, error: Exception) -> Response:
     return response_of(Refusal(500, "internal_error", "the server has failed").reply())
-
-
-async def _deny(socket: WebSocket, refusal: Refusal) -> None:
-    """Refuse a WebSocket before it is one, with the status where the server can say it."""
-    if "websocket.http.response" in socket.scope.get("extensions", {}):
-        await socket.send_denial_response(response_of(refusal.reply()))
-    else:
-        await socket.close(_POLICY, refusal.code)

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+import websockets
 
 from instant_connect.sdpfrag import Fragment, credentials_of, parse_sdpfrag, restarted_offer
 from tests.unit.tools.web_server import HOST, echo_site
@@ -341,6 +342,21 @@ def test_a_huge_body_is_refused_in_words_and_calls_go_on() -> None:
                 assert response.json()["error"]["code"] == "too_large"
             await session.connected()
             await hear(session)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("path", ["/v1/live/sessions", "/whip", "/"])
+def test_a_websocket_that_nobody_serves_is_told_where_there_is_one(path: str) -> None:
+    async def story() -> None:
+        async with echo_site() as (url, _):
+            with pytest.raises(websockets.InvalidStatus) as refused:
+                await websockets.connect(url.replace("http", "ws", 1) + path)
+        response = refused.value.response
+        assert (response.status_code, response.headers["content-type"]) == (404, "application/json")
+        error = json.loads(response.body)["error"]
+        assert error["code"] == "not_found"
+        assert "(without --workers)" in error["message"]
 
     asyncio.run(story())
 

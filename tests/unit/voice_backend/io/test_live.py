@@ -153,6 +153,13 @@ def test_who_may_and_what_is_not_there() -> None:
                 with pytest.raises(websockets.InvalidStatus) as refused:
                     await websockets.connect(url + path, additional_headers=headers)
                 assert refused.value.response.status_code == status
+            for path in ("/..", "/", "/live_x", "/live_x/hangup"):
+                with pytest.raises(websockets.InvalidStatus) as refused:
+                    await websockets.connect(url + path)
+                assert refused.value.response.status_code == 404
+                said = json.loads(refused.value.response.body)["error"]
+                assert said["code"] == "not_found"
+                assert "sessions begin at /v1/live/sessions" in said["message"]
             client = site.client()
             with pytest.raises(APIStatusError) as error:
                 await client.live.create(
