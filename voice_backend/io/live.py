@@ -48,7 +48,7 @@ from voice_backend.io.live_run import LiveRun, MakeHelper
 from voice_backend.io.voices import Voices
 from voice_backend.live import DoorKind, LiveConfig, LiveFault, Phase, SessionConfig
 from voice_backend.live.client_events import check_sane, fault_of, no_constant
-from voice_backend.live.shapes import ValidationError
+from voice_backend.live.shapes import ResponsesDelegation, ValidationError
 from warp.entropy import Entropy, SystemEntropy
 from warp.errors import InvalidConfig, InvalidState
 from warp.io import Channel, Server, Session
@@ -77,7 +77,8 @@ class LiveHouse:
     ) -> None:
         """`server` answers WebRTC offers; without it WebSockets are the only way in.
 
-        `calls` is what calls of other routes (`take_call`) are taken to ask for.
+        `calls` is what calls of other routes (`take_call`) are taken to ask for; without it the
+        service behind `make_helper`, if there is one, works for them.
         """
         self._voices = voices
         self._server = server
@@ -88,7 +89,10 @@ class LiveHouse:
         self._addresses: dict[LiveRun, str] = {}
         self._sidebands: Counter[str] = Counter()
         self._drains = False
-        self._calls = calls or SessionConfig(model=voices.info.name, transcript_views=True)
+        works = None if make_helper is None else ResponsesDelegation(type="responses")
+        self._calls = calls or SessionConfig(
+            model=voices.info.name, transcript_views=True, delegation=works
+        )
         self.config = replace(config or LiveConfig(), responses=make_helper is not None)
         self.signalling = signalling or SignallingConfig()
         self._rate = RateLimit(self.signalling.rate_per_s, self.signalling.burst)
@@ -127,14 +131,22 @@ class LiveHouse:
             raise Refusal(503, "session_capacity", str(error)) from error
         return self.take(media, asked), media.answer
 
-    def take(self, media: Session, asked: SessionConfig, channel: Channel | None = None) -> LiveRun:
+    def take(
+        self,
+        media: Session,
+        asked: SessionConfig,
+        channel: Channel | None = None,
+        *,
+        attended: bool = True,
+    ) -> LiveRun:
         """Begin a session over a call; its events go over `channel`, or the one that is opened.
 
-        Raises LiveFault for what cannot be had.
+        `attended`: its client works at what the voice delegates, where nobody else is named. Raises
+        LiveFault for what cannot be had.
         """
         run = self.begin(media)
         try:
-            run.session.receive_offer(asked)
+            run.session.receive_offer(asked, attended=attended)
         except LiveFault:
             self._runs.pop(run.session.id, None)
             run.close("close_requested")
@@ -145,7 +157,8 @@ class LiveHouse:
 
     async def take_call(self, session: Session, info: CallInfo) -> None:
         """Let a voice take a call of other routes: what `signalling_app(accept=)` wants."""
-        run = self.take(session, self._calls, info.events)
+        attended = self._calls.delegation is not None
+        run = self.take(session, self._calls, info.events, attended=attended)
         await run.ended
 
     def find(self, ident: str) -> LiveRun:

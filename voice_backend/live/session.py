@@ -53,6 +53,7 @@ from voice_backend.live.server_events import (
     Info,
     InputAudioMuted,
     ResponseEvent,
+    ServerEvent,
     SessionClosed,
     SessionStarted,
     SessionUpdated,
@@ -69,6 +70,7 @@ from voice_backend.live.shapes import (
 from voice_backend.live.sound import sound_of
 from voice_backend.live.startup import check_config, merged, voice_config
 from voice_backend.live.talk import Talk
+from voice_backend.live.waiting import Waiting
 from voice_backend.model import (
     Cancelled,
     Delegate,
@@ -79,9 +81,6 @@ from voice_backend.model import (
     SpeakingOn,
 )
 from warp.errors import InvalidState
-
-MAX_HELD: Final = 64
-"""Commands that may come before there is a voice."""
 
 
 class Phase(Enum):
@@ -115,7 +114,8 @@ class LiveSession:
 
     __slots__ = (
         "_appending", "_asked", "_asked_by", "_commands", "_config", "_expires_at", "_flood",
-        "_held", "_limits_at", "_next_usage_ms", "_outbox", "_usage_ratio", "id", "phase", "talk",
+        "_limits_at", "_next_usage_ms", "_outbox", "_usage_ratio", "_waiting", "id", "phase",
+        "talk",
     )  # fmt: skip
 
     def __init__(self, ident: str, config: LiveConfig, *, wall_s: float, now: float) -> None:
@@ -127,7 +127,7 @@ class LiveSession:
         self._asked_by: str | None = None
         self._appending = Appending(config)
         self._commands: list[Command] = []
-        self._held: list[Command] = []
+        self._waiting = Waiting()
         self._outbox = Outbox(config.outgoing)
         self._flood = Flood(config.events_per_s, config.events_burst)
         self._expires_at = int(wall_s + config.expires_after_s)
@@ -201,10 +201,13 @@ class LiveSession:
                 fault = _too_many(fault.client_event_id)
             self._refuse(fault, door, now)
 
-    def receive_offer(self, asked: SessionConfig) -> None:
-        """A media session begins with its offer; raises LiveFault for what cannot be had."""
+    def receive_offer(self, asked: SessionConfig, *, attended: bool = True) -> None:
+        """A media session begins with its offer; raises LiveFault for what cannot be had.
+
+        `attended` False: its client knows nothing of delegations, and the voice promises nothing.
+        """
         check_config(asked, self._config, over_media=True)
-        self._begin(asked)
+        self._begin(asked, attended=attended)
 
     def _admit(self, door: int, event: ClientEvent) -> None:
         ident, kind = event.event_id, self._outbox.kind_of(door)
@@ -251,18 +254,19 @@ class LiveSession:
                         event, self.talk.played_ms, self._works_itself
                     )
                     self._want(tell)
-                    self._outbox.tell(appended)
+                    self._answer(appended)
                 case ResponseItemCreate() | ResponseCreate():
                     self._respond(event)
         except LiveFault as fault:
             fault.client_event_id = event.event_id
             raise
 
-    def _begin(self, asked: SessionConfig) -> None:
+    def _begin(self, asked: SessionConfig, *, attended: bool = True) -> None:
         self._become(Input.ASKED)
         self._asked = asked
         self.talk = Talk(views=asked.transcript_views)
-        config, missing = voice_config(asked, self._config)
+        delegates = attended or self._works_itself
+        config, missing = voice_config(asked, self._config, delegates=delegates)
         self._appending.begin(asked.delegation)
         audio = asked.audio.format if asked.audio is not None else None
         self._commands.append(
@@ -290,11 +294,11 @@ class LiveSession:
                     self._want(Reconfigure(given.responses))
             self._asked = self._asked.model_copy(update={"delegation": given})
             self._appending.begin(given)
-        self._outbox.tell(SessionUpdated(session=self._resource(), client_event_id=event.event_id))
+        self._answer(SessionUpdated(session=self._resource(), client_event_id=event.event_id))
 
     def _mute(self, muted: bool, client_event_id: str | None) -> None:
         self._want(Mute(muted))
-        self._outbox.tell(
+        self._answer(
             InputAudioMuted(
                 type="session.input_audio.muted" if muted else "session.input_audio.unmuted",
                 client_event_id=client_event_id,
@@ -312,10 +316,15 @@ class LiveSession:
         """Have something done; what comes before there is a voice waits for it."""
         if self.phase is not Phase.OPENING:
             self._commands.append(command)
-        elif len(self._held) < MAX_HELD:
-            self._held.append(command)
-        else:
+        elif not self._waiting.hold(command):
             raise LiveFault("invalid_state", "wait for session.started: too much came before it")
+
+    def _answer(self, event: ServerEvent) -> None:
+        """Tell what has come of a client's wish: never before it knows that the session runs."""
+        if self.phase is Phase.OPENING:
+            self._waiting.answer(event)
+        else:
+            self._outbox.tell(event)
 
     # -- the voice ---------------------------------------------------------------------------------
 
@@ -325,10 +334,12 @@ class LiveSession:
             return
         self._become(Input.OPENED)
         self._limits_at = now + self._config.expires_after_s
-        self._commands += self._held
-        self._held = []
+        commands, answers = self._waiting.release()
+        self._commands += commands
         self._outbox.tell(SessionStarted(session=self._resource(), client_event_id=self._asked_by))
         self._tell_permissions(None)
+        for answer in answers:
+            self._outbox.tell(answer)
 
     def receive_refused(self, code: str, message: str) -> None:
         """No voice is to be had, or it has failed: the session is over."""
@@ -449,7 +460,9 @@ class LiveSession:
     @property
     def _backend(self) -> ResponsesBackend | None:
         delegation = self._asked.delegation
-        return delegation.responses if isinstance(delegation, ResponsesDelegation) else None
+        if not isinstance(delegation, ResponsesDelegation):
+            return None
+        return delegation.responses or ResponsesBackend()
 
     def _resource(self) -> SessionResource:
         given = self._asked.model_dump(exclude={"input", "triggers", "store"}, exclude_none=True)

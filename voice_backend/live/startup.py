@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from voice_backend.live.config import LiveConfig, tokens_of
 from voice_backend.live.faults import LiveFault
-from voice_backend.live.shapes import CustomVoice, ResponsesDelegation, SessionConfig
+from voice_backend.live.shapes import (
+    CustomVoice,
+    ResponsesBackend,
+    ResponsesDelegation,
+    SessionConfig,
+)
 from voice_backend.model import Context, Message
 from voice_backend.model import SessionConfig as VoiceConfig
 
@@ -40,7 +45,7 @@ def check_config(asked: SessionConfig, limits: LiveConfig, *, over_media: bool) 
             param="session.input",
         )
     if isinstance(asked.delegation, ResponsesDelegation):
-        _check_responses(asked.delegation, limits)
+        _check_responses(limits)
 
 
 def _check_served(asked: SessionConfig) -> None:
@@ -56,7 +61,8 @@ def _check_served(asked: SessionConfig) -> None:
             raise LiveFault("unsupported_parameter", message, param=f"session.{name}")
 
 
-def _check_responses(asked: ResponsesDelegation, limits: LiveConfig) -> None:
+def _check_responses(limits: LiveConfig) -> None:
+    # what the client does not say of model, prompt and tools is the server's own
     if not limits.responses:
         raise LiveFault(
             "unsupported_parameter",
@@ -64,16 +70,15 @@ def _check_responses(asked: ResponsesDelegation, limits: LiveConfig) -> None:
             'client do the work ("type": "client")',
             param="session.delegation.type",
         )
-    if asked.responses is None or not asked.responses.model:
-        raise LiveFault(
-            "missing_parameter",
-            "say which model works for the session",
-            param="session.delegation.responses.model",
-        )
 
 
-def voice_config(asked: SessionConfig, limits: LiveConfig) -> tuple[VoiceConfig, str]:
-    """Return what the voice is opened with, and the name of a voice that it does not have."""
+def voice_config(
+    asked: SessionConfig, limits: LiveConfig, *, delegates: bool = True
+) -> tuple[VoiceConfig, str]:
+    """Return what the voice is opened with, and the name of a voice that it does not have.
+
+    `delegates`: somebody works at what it gives away.
+    """
     messages = tuple(
         Message(role="system" if item.role == "developer" else item.role, text=part.text)
         for item in asked.input or []
@@ -87,7 +92,7 @@ def voice_config(asked: SessionConfig, limits: LiveConfig) -> tuple[VoiceConfig,
         instructions=asked.instructions or "",
         voice=name if is_ours else "",
         context=Context(messages=messages),
-        delegates=True,
+        delegates=delegates,
     )
     return config, "" if is_ours else name
 
@@ -95,9 +100,9 @@ def voice_config(asked: SessionConfig, limits: LiveConfig) -> tuple[VoiceConfig,
 def merged(current: ResponsesDelegation, given: ResponsesDelegation) -> ResponsesDelegation:
     """Return an update over what it updates: what is not said stays."""
     responses = current.responses
-    if given.responses is not None and responses is not None:
+    if given.responses is not None:
         changed = given.responses.model_dump(exclude_unset=True)
-        responses = responses.model_copy(update=changed)
+        responses = (responses or ResponsesBackend()).model_copy(update=changed)
     delay = given.acknowledgement_delay_ms
     if delay is None:
         delay = current.acknowledgement_delay_ms

@@ -21,8 +21,8 @@ from voice_backend.live.commands import (
     TurnEnded,
     Work,
 )
-from voice_backend.live.session import MAX_HELD
 from voice_backend.live.shapes import SessionConfig
+from voice_backend.live.waiting import MAX_HELD
 from voice_backend.model import Cancelled, Delegate, Inject, InText, OutText, SpeakingOn
 
 PCM = base64.b64encode(bytes(960)).decode()
@@ -141,9 +141,9 @@ class TestStart:
                 "session.client",
             ),
             (
-                {"model": "m", "delegation": {"type": "responses"}},
-                "missing_parameter",
-                "session.delegation.responses.model",
+                {"model": "m", "delegation": {"type": "other"}},
+                "invalid_value",
+                "session.delegation",
             ),
             (
                 {"model": "m", "input": [{"role": "user", "content": [{"text": "x"}]}] * 129},
@@ -566,3 +566,52 @@ def test_usage_is_told_at_intervals_and_at_the_end() -> None:
     usages = [e for e in client.seen() if e["type"] == "session.usage.updated"]
     assert [e["usage"]["seconds"] for e in usages] == [10.0, 20.0]
     assert usages[0]["context_window"] == {"usage_ratio": 0.25}
+
+
+def test_what_is_asked_before_the_voice_is_open_is_answered_behind_the_start() -> None:
+    client = Client().over_socket()
+    client.send(type="session.start", session={"model": "m"})
+    client.send(type="session.commentary.append", content="Hello.", event_id="first")
+    client.send(type="session.input_audio.mute", event_id="second")
+    assert client.seen() == []
+    client.session.receive_opened(client.now)
+    seen = client.seen()
+    assert [event["type"] for event in seen] == [
+        "session.started",
+        "session.commentary.appended",
+        "session.input_audio.muted",
+    ]
+    assert [event.get("client_event_id") for event in seen[1:]] == ["first", "second"]
+
+
+@pytest.mark.parametrize(
+    ("members", "attended", "delegates"),
+    [
+        ({}, True, True),
+        ({}, False, False),
+        ({"delegation": {"type": "responses"}}, False, True),
+    ],
+)
+def test_a_voice_gives_work_away_where_somebody_does_it(
+    members: dict[str, object], attended: bool, delegates: bool
+) -> None:
+    session = Client().session
+    asked = SessionConfig.model_validate({"model": "m", **members})
+    session.receive_offer(asked, attended=attended)
+    (opened,) = (one for one in session.commands() if isinstance(one, OpenVoice))
+    assert opened.config.delegates is delegates
+
+
+def test_a_client_that_names_no_model_gets_the_servers() -> None:
+    client = Client().over_socket()
+    client.send(type="session.start", session={"model": "m", "delegation": {"type": "responses"}})
+    (opened,) = client.commands()
+    assert isinstance(opened, OpenVoice)
+    assert opened.backend is not None
+    assert opened.backend.model is None
+    client.session.receive_opened(client.now)
+    delegation = {"type": "responses", "responses": {"model": "other"}}
+    client.send(type="session.update", session={"delegation": delegation})
+    (changed,) = client.commands()
+    assert isinstance(changed, Reconfigure)
+    assert changed.backend.model == "other"
