@@ -101,6 +101,19 @@ class ServeConfig:
             raise ToolFailure("--keys is of no use with --no-instant")
         if self.workers != 1 and not self.instant:
             raise ToolFailure("--workers needs Instant Connect: leave out --no-instant")
+        self._check_responses()
+
+    def _check_responses(self) -> None:
+        if self.backend == ECHO and (self.responses_url or self.responses_model):
+            given = "--responses-url" if self.responses_url else "--responses-model"
+            raise ToolFailure(
+                f"{given} is of no use with --backend {ECHO}, which has no work to give away: "
+                "leave one of them out"
+            )
+        if self.responses_url and not self.responses_model:
+            raise ToolFailure("--responses-url needs --responses-model")
+        if self.responses_model and not self.responses_url:
+            raise ToolFailure("--responses-model needs --responses-url, the service that has it")
 
     def media(self) -> ServerConfig:
         """Return what the UDP port is told. Raises ToolFailure, one line."""
@@ -128,8 +141,6 @@ class ServeConfig:
         """Return the service that does slow work, if there is one. Raises ToolFailure."""
         if not self.responses_url:
             return None
-        if not self.responses_model:
-            raise ToolFailure("--responses-url needs --responses-model")
         from voice_backend.io.responses import ResponsesConfig, ResponsesHelper
 
         config = ResponsesConfig(

@@ -50,10 +50,14 @@ def text_file(tmp_path: Path) -> Path:
 
 def test_a_service_for_slow_work_is_named_whole(capsys: pytest.CaptureFixture[str]) -> None:
     url = ("--responses-url", "https://responses.example/v1")
-    assert "needs --responses-model" in fails(capsys, "serve", "--port", 0, *url)
-    line = fails(
-        capsys, *("serve", "--port", 0, "--responses-url", "ftp://x", "--responses-model", "m")
-    )
+    model = ("--responses-model", "m")
+    serve = ("serve", "--port", 0, "--backend", "duplex-cpu")
+    assert "--responses-url needs --responses-model" in fails(capsys, *serve, *url)
+    assert "--responses-model needs --responses-url" in fails(capsys, *serve, *model)
+    for options in (url, model, (*url, *model)):
+        line = fails(capsys, *ECHO, "--port", 0, *options)
+        assert f"{options[0]} is of no use with --backend echo" in line
+    line = fails(capsys, *serve, "--responses-url", "ftp://x", *model)
     assert "--responses-url: 'ftp://x' is not an http(s) address" in line
 
 
