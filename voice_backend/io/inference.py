@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from voice_backend.models.mouth import Utterance
 from voice_backend.priority import leave_priority
+from voice_backend.spawning import deaf_to_interrupts
 from warp.errors import InvalidState
 
 LOAD_TIMEOUT_S: Final = 120.0
@@ -69,7 +70,7 @@ class Inference:
         self._process = context.Process(
             target=_serve, args=(theirs, make), name="inference", daemon=True
         )
-        with _one_thread_each():
+        with _one_thread_each(), deaf_to_interrupts():
             self._process.start()
         theirs.close()
         self._losing = threading.RLock()

@@ -11,6 +11,7 @@ import logging
 import multiprocessing
 import pickle
 import select
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -21,6 +22,7 @@ from voice_backend.batches import batch_bytes, pack_batch, unpack_outs
 from voice_backend.engine import Opened
 from voice_backend.model import Inject, ModelInfo, SessionConfig, Slot, StepIn, StepOut, VoiceModel
 from voice_backend.rings import HEADER_BYTES, Ring
+from voice_backend.spawning import deaf_to_interrupts
 from voice_backend.worker.orders import BATCHES_IN_FLIGHT, STOP_S, Order, Orders, WorkerConfig
 from voice_backend.worker.serving import BEGUN, COST_US, WAKE, ring_over, work
 from warp.errors import InvalidState
@@ -52,6 +54,8 @@ class ProcessHost(Orders):
         self._rings: list[Ring] = []
         self._waiting: deque[Order] = deque()
         """Orders that the process has no room for yet."""
+        self._ending = threading.RLock()
+        self._is_over = False
         self.info: ModelInfo
 
     @property
@@ -70,28 +74,46 @@ class ProcessHost(Orders):
         return None if self._process is None else self._process.pid
 
     def start(self) -> None:
-        """Start the process and wait until its model is loaded. Raises what the model raised."""
+        """Start the process and wait until its model is loaded. Raises what the model raised.
+
+        `stop` may be called meanwhile, by another thread; then it raises InvalidState.
+        """
+        with self._ending:
+            self._require_wanted()
+            self._launch()
+        kind, value = self._receive(self._config.load_timeout_s)
+        if kind == "failed":
+            self.stop()
+            raise value
+        with self._ending:
+            self._require_wanted()
+            self.info = value
+            self._share_memory()
+        self._receive(self._config.load_timeout_s)
+
+    def _require_wanted(self) -> None:
+        if self._is_over:
+            raise InvalidState("the engine was stopped before it was ready")
+
+    def _launch(self) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, theirs = context.Pipe()
         # not a daemon: those may have no processes of their own
         self._process = context.Process(
             target=work, args=(theirs, self._model, self._config), name="voice"
         )
-        self._process.start()
+        with deaf_to_interrupts():
+            self._process.start()
         atexit.register(self.stop)
         theirs.close()
-        kind, value = self._receive(self._config.load_timeout_s)
-        if kind == "failed":
-            self.stop()
-            raise value
-        self.info = value
+
+    def _share_memory(self) -> None:
         size = BATCHES_IN_FLIGHT * batch_bytes(
             self.info.max_slots, self.info.frame_samples_in, self.info.frame_samples_out
         )
         self._memory = [SharedMemory(create=True, size=HEADER_BYTES + size) for _ in range(2)]
         self._rings = [ring_over(memory) for memory in self._memory]
         self._send(("rings", *(memory.name for memory in self._memory)))
-        self._receive(self._config.load_timeout_s)
 
     def _receive(self, timeout_s: float) -> tuple[str, Any]:
         pipe = self._pipe
@@ -108,12 +130,19 @@ class ProcessHost(Orders):
         return found
 
     def stop(self) -> None:
-        """End the process, for sure, and free the memory."""
+        """End the process, for sure, and free the memory. Harmless when repeated."""
+        with self._ending:
+            self._is_over = True
+            self._stop()
+
+    def _stop(self) -> None:
         atexit.unregister(self.stop)
         if self._process is not None:
             self._send(("stop",))
             self._flush(STOP_S)
-            self._process.join(STOP_S if self.failure is None else 0.1)
+            # one that still loads does not listen
+            listens = self.failure is None and bool(self._rings)
+            self._process.join(STOP_S if listens else 0.1)
             if self._process.is_alive():
                 self._process.kill()
                 self._process.join()

@@ -47,17 +47,21 @@ def work(pipe: Connection, model: Callable[[], VoiceModel], config: WorkerConfig
     # Ctrl-C is for the parent, which ends us
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     _settle(config)
-    try:
-        engine = Engine(model())
-        engine.load()
-    except Exception as error:
-        known = isinstance(error, UsageError)
-        told = error if known else InvalidState(f"the model cannot be loaded: {error!r}")
-        pipe.send_bytes(pickle.dumps(("failed", InvalidState(str(told)))))
-        return
-    pipe.send_bytes(pickle.dumps(("loaded", engine.info)))
+    # whoever has gone is told nothing
     with contextlib.suppress(EOFError, OSError):
-        _, *names = pickle.loads(pipe.recv_bytes())
+        try:
+            engine = Engine(model())
+            engine.load()
+        except Exception as error:
+            known = isinstance(error, UsageError)
+            told = error if known else InvalidState(f"the model cannot be loaded: {error!r}")
+            pipe.send_bytes(pickle.dumps(("failed", InvalidState(str(told)))))
+            return
+        pipe.send_bytes(pickle.dumps(("loaded", engine.info)))
+        order, *names = pickle.loads(pipe.recv_bytes())
+        if order != "rings":
+            engine.stop()  # it was not waited for
+            return
         memory = [SharedMemory(name=name) for name in names]
         rings = [ring_over(one) for one in memory]
         pipe.send_bytes(pickle.dumps(("ready", None)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -228,3 +229,53 @@ def test_a_model_that_cannot_be_loaded_says_why() -> None:
     with pytest.raises(InvalidState, match="no weights"):
         host.start()
     assert host.pid is None
+
+
+class Endless(PlainVoice):
+    """A model whose loading never ends."""
+
+    info = INFO
+
+    def load(self) -> None:
+        threading.Event().wait()
+
+
+def starting(host: ProcessHost) -> tuple[threading.Thread, list[BaseException]]:
+    """Start a host in a thread; returns it, and what it raises."""
+    raised: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            host.start()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    return thread, raised
+
+
+@pytest.mark.slow
+def test_one_that_is_stopped_while_it_loads_says_so_once_and_is_gone() -> None:
+    host = ProcessHost(Endless)
+    thread, raised = starting(host)
+    pid = until(lambda: host.pid)
+    host.stop()
+    thread.join(20)
+    assert [type(error) for error in raised] == [InvalidState]
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(InvalidState, match="stopped before"):
+        host.start()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals have no masks here")
+def test_ctrl_c_in_its_first_moments_is_for_whoever_started_it() -> None:
+    host = ProcessHost(MODEL)
+    thread, raised = starting(host)
+    os.kill(until(lambda: host.pid), signal.SIGINT)
+    thread.join(20)
+    assert raised == []
+    assert opened(host) == Slot(0, 1)
+    host.stop()
