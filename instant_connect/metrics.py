@@ -16,6 +16,7 @@ from instant_connect.tiers import Tier
 
 Metrics = dict[str, dict[str, int]]
 """Counts by label value by metric; a metric without labels has the one value "" ."""
+_OF_HISTOGRAMS: Final = ("_bucket", "_sum", "_count")
 _HELP: Final[Mapping[str, tuple[str, str, str]]] = {
     "sessions": ("gauge", "tier", "Sessions by how much is proven of their client"),
     "waiting": ("gauge", "", "Clients whose checks are answered and who have not said hello"),
@@ -64,7 +65,7 @@ def prometheus(metrics: Metrics) -> str:
 def add_prometheus(texts: Sequence[str]) -> str:
     """Return the sum of what several servers tell; the words are those of the first."""
     heads: dict[str, list[str]] = {}
-    totals: dict[str, dict[str, int]] = {}
+    totals: dict[str, dict[str, float]] = {}
     for text in texts:
         for line in text.splitlines():
             if line.startswith("#"):
@@ -73,10 +74,22 @@ def add_prometheus(texts: Sequence[str]) -> str:
                     heads[metric].append(line)
             else:
                 name, _, value = line.rpartition(" ")
-                values = totals.setdefault(name.partition("{")[0], {})
-                values[name] = values.get(name, 0) + int(value)
+                values = totals.setdefault(_metric_of(name.partition("{")[0], heads), {})
+                values[name] = values.get(name, 0) + (float(value) if "." in value else int(value))
     lines = []
     for metric, head in heads.items():
         values = totals.get(metric, {})
-        lines += [*head, *[f"{name} {values[name]}" for name in sorted(values)]]
+        lines += [*head, *[f"{name} {_shown(value)}" for name, value in values.items()]]
     return "\n".join(lines) + "\n"
+
+
+def _metric_of(name: str, heads: Mapping[str, object]) -> str:
+    """Return the metric that a sample belongs to: those of a histogram have names of their own."""
+    for suffix in _OF_HISTOGRAMS:
+        if name not in heads and name.removesuffix(suffix) in heads:
+            return name.removesuffix(suffix)
+    return name
+
+
+def _shown(value: float) -> str:
+    return f"{value:.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

@@ -58,6 +58,7 @@ async def _serve(membership: Membership, config: ServeConfig, answering: Answeri
         authorize=bearer(config.token),
         forward=forwarding.forward,
         room=answering.lack,
+        more_metrics=answering.metrics,
     )
     loop = asyncio.get_running_loop()
     following = loop.create_task(membership.follow(server, cluster))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from instant_connect.metrics import metrics_of, prometheus
+from instant_connect.metrics import add_prometheus, metrics_of, prometheus
 from tests.unit.instant_connect.door import NOW, SPED_HELLO, Knocker, flow, make_host
 
 LINE = re.compile(r'[a-z_]+(\{[a-z]+="[a-z0-9_]*"\})? [0-9]+')
@@ -37,3 +37,20 @@ def test_the_text_is_one_that_prometheus_reads() -> None:
     assert "# TYPE instant_connect_dropped_total counter" in text
     for line in text.splitlines():
         assert line.startswith("# ") or LINE.fullmatch(line), line
+
+
+def test_what_several_servers_tell_of_time_is_added_up_as_well() -> None:
+    text = """# HELP voice_tick_seconds Work of a period.
+# TYPE voice_tick_seconds histogram
+voice_tick_seconds_bucket{engine="a",le="0.001"} 2
+voice_tick_seconds_bucket{engine="a",le="+Inf"} 3
+voice_tick_seconds_sum{engine="a"} 0.25
+voice_tick_seconds_count{engine="a"} 3
+"""
+    assert add_prometheus([text, text]).splitlines() == [
+        *text.splitlines()[:2],
+        'voice_tick_seconds_bucket{engine="a",le="0.001"} 4',
+        'voice_tick_seconds_bucket{engine="a",le="+Inf"} 6',
+        'voice_tick_seconds_sum{engine="a"} 0.5',
+        'voice_tick_seconds_count{engine="a"} 6',
+    ]
