@@ -225,9 +225,9 @@ class Call {
     // what cannot be written (no Opus, no WebCrypto) goes by signalling
     const attempt = ticket && (await writeAttempt(terms, ticket, offer.sdp).catch(() => null));
     if (!attempt) {
-      const posted = this.#post(offer.sdp, dcid);
-      await described;
-      return this.#apply(first, await posted);
+      // together: a connection that is closed meanwhile never says that it is described
+      const [posted] = await Promise.all([this.#post(offer.sdp, dcid), described]);
+      return this.#apply(first, posted);
     }
     this.path = "instant";
     await described;

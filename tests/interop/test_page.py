@@ -338,10 +338,14 @@ def test_a_call_survives_a_path_that_is_lost(chromium: Chromiums) -> None:
     run(test())
 
 
-def test_cancelled_before_it_began(chromium: Chromiums) -> None:
+@pytest.mark.parametrize("described", [True, False], ids=["described", "not-yet-described"])
+def test_cancelled_before_it_began(chromium: Chromiums, described: bool) -> None:
     async def test() -> None:
         async with voice_site(instant=False) as site, chromium(DEFAULT).attach() as browser:
             page = await VoicePage.open(browser, site.url)
+            if not described:  # as where the connection is closed before it could be
+                never = "setLocalDescription = () => new Promise(() => 0)"
+                await page.tab.evaluate(f"Boolean(RTCPeerConnection.prototype.{never})")
             # the offer is under way and does not arrive
             held = [{"urlPattern": "*/v1/realtime/calls*"}]
             await page.tab.command("Fetch.enable", patterns=held)

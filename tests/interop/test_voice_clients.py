@@ -28,6 +28,10 @@ RATE = 24_000
 END_S = 20.0
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
+ASKED = r"seven times eight|7 times 8"
+TRIES = 3
+"""As people ask again: a client that shares its core with other tests sends its sound in pieces, with
+gaps in the middle of words, and what is answered then is what was heard."""
 ANSWERS = r"(fifty[- ]?six|56)"
 SCRIPTS = {
     "": {
@@ -99,9 +103,13 @@ def client(request: pytest.FixtureRequest) -> VoiceClient:
 def test_a_spoken_question_is_answered_aloud_by_warp_serve(
     client: VoiceClient, serving: str, tmp_path: Path
 ) -> None:
-    talk = asyncio.run(converse(client, f"{serving}/v1", question(tmp_path)))
-    assert talk.errors == []
-    assert re.search(r"seven times eight|7 times 8", talk.user.lower()), talk
+    spoken = question(tmp_path)
+    for _ in range(TRIES):
+        talk = asyncio.run(converse(client, f"{serving}/v1", spoken))
+        assert talk.errors == []
+        if re.search(ASKED, talk.user.lower()):
+            break
+    assert re.search(ASKED, talk.user.lower()), talk
     assert re.search(ANSWERS, talk.assistant.lower()), talk
     # it was not only written: a voice sounded, after the question
     assert talk.loudest > 1000
