@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 ASKED = r"seven times eight|7 times 8"
 TRIES = 3
-"""As people ask again: a client that shares its core with other tests sends its sound in pieces, with
-gaps in the middle of words, and what is answered then is what was heard."""
+"""As people ask again: a client that shares its core with other tests sends its sound in pieces,
+with gaps in the middle of words, and what is answered then is what was heard."""
 ANSWERS = r"(fifty[- ]?six|56)"
 SCRIPTS = {
     "": {
