@@ -12,15 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warp_tools.conversation import Conversation
-from warp_tools.ledger import (
-    TARGETS,
-    TURN_MS,
-    Ledger,
-    Row,
-    carried_in_one,
-    tolerance,
-    too_late,
-)
+from warp_tools.ledger import TARGETS, Ledger, Row, carried_in_one, tolerance, too_late
 
 _NAMES = {
     "dtls_client": "DTLS, client",
@@ -131,7 +123,7 @@ def _value(row: Row, milestone: str) -> Text:
     target = TARGETS.get(row.name, {}).get(milestone)
     style = ""
     if target is not None:
-        style = "green" if value <= target + tolerance(target, row.rtt_ms) else "bold red"
+        style = "green" if value <= target + tolerance(target) else "bold red"
     return Text(f"{value:.2f}", style=style)
 
 
@@ -291,8 +283,8 @@ def _targets(ledger: Ledger) -> list[Text]:
         lines.append(Text(f"  {', '.join(others)}: steps between, without targets", style="dim"))
     lines.append(
         Text(
-            f"  {TURN_MS:g} ms a turn are granted to processes and timers: "
-            f"{tolerance(1.5, ledger.rtt_ms):.2f} of a round trip for three",
+            f"  {tolerance(1):g} of a round trip (10 % of a longer target) are granted to "
+            "processes and timers",
             style="dim",
         )
     )

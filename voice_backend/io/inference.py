@@ -187,8 +187,8 @@ class RemoteMouth:
 def _one_thread_each() -> Iterator[None]:
     """Have numpy's pool of threads be one thread in processes that are started meanwhile.
 
-    A pool's threads go on spinning for tens of milliseconds after
-    each product of matrices, on the cores of those that owe frames.
+    A pool's threads go on spinning for tens of milliseconds after each product of matrices, on the
+    cores of those that owe frames.
     """
     with _STARTING:
         before = {name: os.environ.get(name) for name in POOLS}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from voice_backend.engine import Engine, Opened
-from voice_backend.model import Slot
+from voice_backend.model import Inject, Slot
 from warp.errors import InvalidState, UsageError
 
 _log = logging.getLogger(__name__)
@@ -75,6 +75,22 @@ class Orders:
     def _paid(self, number: int) -> None:
         while self._owed and self._owed[0][0] <= number:
             self._owed.popleft()
+
+    def inject(self, slot: Slot, kind: Inject, text: str, delegation_id: str | None) -> None:
+        """See `VoiceModel`."""
+        self._tell(("inject", slot, kind, text, delegation_id))
+
+    def cancel(self, slot: Slot, epoch: int) -> None:
+        """See `VoiceModel`."""
+        self._tell(("cancel", slot, epoch))
+
+    def close(self, slot: Slot) -> None:
+        """See `VoiceModel`."""
+        self._tell(("close", slot))
+
+    def _tell(self, order: Order) -> None:
+        """Pass an order on, without waiting."""
+        raise NotImplementedError
 
     def _fail(self, reason: str) -> None:
         if self.failure is None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from voice_backend.batches import batch_bytes, pack_batch, unpack_outs
 from voice_backend.engine import Opened
-from voice_backend.model import Inject, ModelInfo, SessionConfig, Slot, StepIn, StepOut, VoiceModel
+from voice_backend.model import ModelInfo, SessionConfig, StepIn, StepOut, VoiceModel
 from voice_backend.rings import HEADER_BYTES, Ring
 from voice_backend.spawning import deaf_to_interrupts
 from voice_backend.worker.orders import BATCHES_IN_FLIGHT, STOP_S, Order, Orders, WorkerConfig
@@ -113,7 +113,7 @@ class ProcessHost(Orders):
         )
         self._memory = [SharedMemory(create=True, size=HEADER_BYTES + size) for _ in range(2)]
         self._rings = [ring_over(memory) for memory in self._memory]
-        self._send(("rings", *(memory.name for memory in self._memory)))
+        self._tell(("rings", *(memory.name for memory in self._memory)))
 
     def _receive(self, timeout_s: float) -> tuple[str, Any]:
         pipe = self._pipe
@@ -138,7 +138,7 @@ class ProcessHost(Orders):
     def _stop(self) -> None:
         atexit.unregister(self.stop)
         if self._process is not None:
-            self._send(("stop",))
+            self._tell(("stop",))
             self._flush(STOP_S)
             # one that still loads does not listen
             listens = self.failure is None and bool(self._rings)
@@ -165,7 +165,7 @@ class ProcessHost(Orders):
         if self.failure is not None:
             done(InvalidState(self.failure))
         else:
-            self._send(("open", self._ask(done), config))
+            self._tell(("open", self._ask(done), config))
 
     def submit(self, batch: Sequence[StepIn]) -> int:
         """Hand over a batch; one that does not fit into the ring is lost."""
@@ -204,19 +204,7 @@ class ProcessHost(Orders):
         except (EOFError, OSError):
             self._fail("the engine's process has ended")
 
-    def inject(self, slot: Slot, kind: Inject, text: str, delegation_id: str | None) -> None:
-        """See `VoiceModel`."""
-        self._send(("inject", slot, kind, text, delegation_id))
-
-    def cancel(self, slot: Slot, epoch: int) -> None:
-        """See `VoiceModel`."""
-        self._send(("cancel", slot, epoch))
-
-    def close(self, slot: Slot) -> None:
-        """See `VoiceModel`."""
-        self._send(("close", slot))
-
-    def _send(self, order: Order) -> None:
+    def _tell(self, order: Order) -> None:
         is_lost = order[0] == "inject" and len(self._waiting) >= MAX_WAITING
         if self.failure is None and not is_lost:
             self._waiting.append(order)

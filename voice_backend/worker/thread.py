@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from voice_backend.engine import Engine, Opened
-from voice_backend.model import Inject, SessionConfig, Slot, StepIn, StepOut, VoiceModel
+from voice_backend.model import SessionConfig, StepIn, StepOut, VoiceModel
 from voice_backend.worker.orders import (
     BATCHES_IN_FLIGHT,
     IDLE_S,
@@ -73,18 +73,6 @@ class ThreadHost(Orders):
                 self._opened(order[1], order[2])
         self._watch()
         return outs
-
-    def inject(self, slot: Slot, kind: Inject, text: str, delegation_id: str | None) -> None:
-        """See `VoiceModel`."""
-        self._tell(("inject", slot, kind, text, delegation_id))
-
-    def cancel(self, slot: Slot, epoch: int) -> None:
-        """See `VoiceModel`."""
-        self._tell(("cancel", slot, epoch))
-
-    def close(self, slot: Slot) -> None:
-        """See `VoiceModel`."""
-        self._tell(("close", slot))
 
     def _tell(self, order: Order) -> None:
         self._todo.append(order)

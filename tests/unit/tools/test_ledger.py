@@ -11,17 +11,7 @@ from rich.console import Console
 from warp_tools.conversation import Conversation, Said
 from warp_tools.delay import Rung
 from warp_tools.dissect import Description
-from warp_tools.ledger import (
-    TARGETS,
-    Had,
-    Ledger,
-    Row,
-    Start,
-    enter,
-    first_check,
-    first_media,
-    tolerance,
-)
+from warp_tools.ledger import TARGETS, Had, Ledger, Row, Start, enter, first_check, first_media
 from warp_tools.ledger_view import show
 
 RTT_S = 0.1
@@ -223,20 +213,3 @@ def test_a_call_by_a_ticket_begins_with_one_datagram() -> None:
     start = Start(name="instant", first_check=T, times=TIMES, ladder=plain)
     misses = Ledger(rtt_ms=100, rows=[enter(start, RTT_S)], correlation=0.99).misses()
     assert misses == ["instant: the first check does not carry the whole ClientHello"]
-
-
-@pytest.mark.parametrize(
-    ("target", "rtt_ms", "granted"),
-    [
-        (0.5, 100.0, 0.2),  # a single turn
-        (1.5, 100.0, 0.36),  # three
-        (5.0, 100.0, 1.2),
-        (1.5, 300.0, 0.2),  # where the path is long computing is nothing
-        (1.5, 10.0, 0.4),  # and where it is short half a round trip more is a miss all the same
-        (5.0, 10.0, 1.25),
-    ],
-)
-def test_what_is_granted_is_the_turns_of_both_ends(
-    target: float, rtt_ms: float, granted: float
-) -> None:
-    assert tolerance(target, rtt_ms) == pytest.approx(granted)

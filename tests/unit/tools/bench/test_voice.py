@@ -7,7 +7,6 @@ import os
 import random
 import socket
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -150,12 +149,18 @@ def test_a_standstill_is_seen_by_whoever_comes_before_everything_else(
 ) -> None:
     now = itertools.chain([0.0, 0.0, 0.004, 0.004, 0.033], itertools.repeat(0.033))
     monkeypatch.setattr(standstill.time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(standstill.time, "sleep", lambda seconds: None)
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            watch._ended.set()
+
+    monkeypatch.setattr(standstill.time, "sleep", sleep)
     for name in ("sched_setaffinity", "sched_setscheduler"):
         monkeypatch.setattr(standstill.os, name, lambda *_: None, raising=False)
     monkeypatch.setattr(standstill.threading.Thread, "start", lambda thread: None)
     watch = standstill.Watch(0)
-    watch._ended = SimpleNamespace(is_set=iter([False, False, True]).__next__)  # type: ignore[assignment]
     watch._run()
     assert watch.longest_s == pytest.approx(0.025)
 
