@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any
 
 from warp import datachannel
+from warp.contract import Event
 from warp.errors import HandshakeTimedOut, InternalError, UsageError, WarpError
 from warp.ice import parse_candidate
 from warp.io.audio import AudioIn, AudioOut
@@ -29,11 +30,6 @@ from warp.trace import Trace
 
 MAX_UNCLAIMED = 1024  # channels of the peer's that nobody has asked for yet
 Signal = Callable[[str], Awaitable[str]]
-_WAKING = (
-    datachannel.ChannelOpened,
-    datachannel.ChannelClosed,
-    datachannel.BufferedAmountLow,
-)
 
 
 def _release(waiter: asyncio.Future[None]) -> None:
@@ -319,29 +315,43 @@ class Session:
     def receive_events(self, now: float) -> None:
         """Drain the peer's events and wake whom they concern."""
         for event in self.peer.events():
-            if type(event) is AudioReceived:
-                self.audio_in._receive(event.frames)
-            elif type(event) is datachannel.ChannelMessage:
-                self._wrap(event.channel)._receive(event.data)
-            elif isinstance(event, MediaReady):
-                self.audio_in._ready()
-                self.audio_out._ready()
-            elif isinstance(event, FlowAuthenticated):
-                self._owner.route(self, event)
-            elif isinstance(event, StateChanged):
-                if event.state is ConnectionState.CONNECTED:
-                    self._connected = True
-                    self._owner.connected(self)
-                    self._release_waiting()
-            elif isinstance(event, Terminated):
-                self._end(event.error)
-            elif isinstance(event, datachannel.ChannelAnnounced):
-                self._announce(self._wrap(event.channel))
-            elif isinstance(event, _WAKING):
-                channel = self._wrap(event.channel)
-                if isinstance(event, datachannel.ChannelClosed):
-                    del self._channels[id(event.channel)]
-                channel._wake()
+            if (receive := _RECEIVERS.get(type(event))) is not None:
+                receive(self, event)
+
+    def _receive_audio(self, event: AudioReceived) -> None:
+        self.audio_in._receive(event.frames)
+
+    def _receive_message(self, event: datachannel.ChannelMessage) -> None:
+        self._wrap(event.channel)._receive(event.data)
+
+    def _receive_permission(self, event: MediaReady) -> None:
+        self.audio_in._ready()
+        self.audio_out._ready()
+
+    def _receive_flow(self, event: FlowAuthenticated) -> None:
+        self._owner.route(self, event)
+
+    def _receive_state(self, event: StateChanged) -> None:
+        if event.state is ConnectionState.CONNECTED:
+            self._connected = True
+            self._owner.connected(self)
+            self._release_waiting()
+
+    def _receive_end(self, event: Terminated) -> None:
+        self._end(event.error)
+
+    def _receive_channel(self, event: datachannel.ChannelAnnounced) -> None:
+        self._announce(self._wrap(event.channel))
+
+    def _wake_channel(
+        self, event: datachannel.ChannelOpened | datachannel.BufferedAmountLow
+    ) -> None:
+        self._wrap(event.channel)._wake()
+
+    def _end_channel(self, event: datachannel.ChannelClosed) -> None:
+        channel = self._wrap(event.channel)
+        del self._channels[id(event.channel)]
+        channel._wake()
 
     def _announce(self, channel: Channel) -> None:
         """Offer a channel of the peer's to whoever iterates; what nobody wants is closed."""
@@ -379,3 +389,18 @@ class Session:
         if self._trickle is not None:
             self._trickle.close()
         self._owner.release(self)
+
+
+_RECEIVERS: dict[type[Event], Callable[[Session, Any], None]] = {
+    AudioReceived: Session._receive_audio,
+    MediaReady: Session._receive_permission,
+    FlowAuthenticated: Session._receive_flow,
+    StateChanged: Session._receive_state,
+    Terminated: Session._receive_end,
+    datachannel.ChannelMessage: Session._receive_message,
+    datachannel.ChannelAnnounced: Session._receive_channel,
+    datachannel.ChannelOpened: Session._wake_channel,
+    datachannel.BufferedAmountLow: Session._wake_channel,
+    datachannel.ChannelClosed: Session._end_channel,
+}
+"""Who takes what the peer connection says; nobody has to act on the rest."""

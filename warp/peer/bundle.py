@@ -40,7 +40,6 @@ from warp.sdp import (
     compare,
 )
 from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
-from warp.timers import earliest
 from warp.trace import Trace
 
 MAX_UFRAGS = 4
@@ -435,12 +434,10 @@ class Bundle:
 
     # -- time ---------------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the earliest deadline of the organs."""
-        due = self.data.get_timer()
-        if self.transport is not None:
-            due = earliest(due, self.transport.get_timer())
-        return due if self.media is None else earliest(due, self.media.get_timer())
+    def deadlines(self) -> tuple[float | None, ...]:
+        """Return the next deadline of each organ; None is never."""
+        data, media, transport = self.data.get_timer(), self.get_media_timer(), self.transport
+        return (data, media) if transport is None else (data, media, *transport.deadlines())
 
     def get_media_timer(self) -> float | None:
         """Return the media's next deadline."""

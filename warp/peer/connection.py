@@ -29,12 +29,12 @@ from warp.peer.lane import MediaLane
 from warp.peer.states import ENDED, TRANSITIONS, ConnectionState, Input, SendPermission
 from warp.peer.traffic import RECEIVED, RECEIVED_BYTES, SENT, SENT_BYTES, new_traffic
 from warp.sdp import SessionDescription
-from warp.timers import earliest
 from warp.trace import Trace
 
 # tuples: a union would be made anew for every event
 _PATH_NEWS = (ice.FlowAuthenticated, ice.PairValidated, ice.PairSelected)
 _ENDINGS = (ice.Terminated, dtls.Terminated)
+_BEFORE = (ConnectionState.NEW, ConnectionState.CONNECTING)
 _NOTHING_NEW = frozenset(
     {
         ice.StateChanged,
@@ -254,7 +254,7 @@ class PeerConnection:
             self._bundle.receive_media(data, flow, now, rtcp=False)
             return
         if kind is Kind.STUN:
-            transport.receive_stun(data, flow, now)
+            transport.ice.receive_datagram(data, flow, now)
         elif kind is Kind.DTLS:
             if not self._bundle.receive_record(data, flow, now):
                 transport.receive_dtls(data, flow, now)
@@ -271,10 +271,11 @@ class PeerConnection:
         out = self._bundle.datagrams_to_send(now)
         if self.state in ENDED and self._bundle.transport is not None:
             self._bundle.transport.ice.close(now)
-        traffic = self._traffic
-        for data, _ in out:
-            traffic[SENT] += 1
-            traffic[SENT_BYTES] += len(data)
+        if out:
+            traffic = self._traffic
+            traffic[SENT] += len(out)
+            for data, _ in out:
+                traffic[SENT_BYTES] += len(data)
         return out
 
     def get_media_timer(self) -> float | None:
@@ -285,7 +286,11 @@ class PeerConnection:
         """Return the earliest deadline of all organs. Pure."""
         if self.state in ENDED:
             return None
-        return earliest(self._bundle.get_timer(), self._deadline)
+        due = self._deadline
+        for deadline in self._bundle.deadlines():
+            if deadline is not None and (due is None or deadline < due):
+                due = deadline
+        return due
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
@@ -302,11 +307,13 @@ class PeerConnection:
 
     def events(self) -> Sequence[Event]:
         """Drain what has happened, in order."""
-        audio = self._bundle.audio_received()
+        # before there are keys nothing can have been heard
+        audio = [] if self.state in _BEFORE else self._bundle.audio_received()
         if not self._events:
             return audio
         events, self._events = self._events, []
-        return [*events, *audio]
+        events += audio
+        return events
 
     # -- what news mean for the whole ---------------------------------------------------------
 
@@ -340,9 +347,9 @@ class PeerConnection:
             elif isinstance(event, _ENDINGS):
                 self._fail(event.error, now)
         self._events += bundle.exchange_data(now)
-        error = bundle.data.error
-        if error is not None:
-            if bundle.data.hung_up:
+        data = bundle.data
+        if (error := data.error) is not None:
+            if data.hung_up:
                 self._end(None, Input.CLOSED, now)
             else:
                 self._fail(error, now)

@@ -29,6 +29,10 @@ MAX_INJECTED = 8  # datagrams that are remembered, so that their copies are know
 EARLY_PAUSE_S = 0.004
 CHECK_INTERVAL_S = 0.05  # Ta, RFC 8445 section 14.2
 MAX_ASKS = 12  # checks asked for in one flight; what is lost then is left to DTLS
+_EVIDENCE = {
+    dtls.FlightAcknowledged: Evidence.DTLS_ACKNOWLEDGEMENT,
+    dtls.PeerDataReceived: Evidence.APPLICATION_DATA,
+}
 _UNFINISHED = (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED)
 # header, XOR-MAPPED-ADDRESS (IPv6), MESSAGE-INTEGRITY, FINGERPRINT, padding
 RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
@@ -121,12 +125,10 @@ class DtlsRider:
         if isinstance(event, dtls.HandshakeCompleted):
             is_client = role is DtlsRole.CLIENT
             self.piggyback.handle_handshake_complete(is_client, event.version, now)
-        elif isinstance(event, dtls.FlightAcknowledged):
-            self.piggyback.handle_peer_data(Evidence.DTLS_ACKNOWLEDGEMENT, now)
-        elif isinstance(event, dtls.PeerDataReceived):
-            self.piggyback.handle_peer_data(Evidence.APPLICATION_DATA, now)
         elif isinstance(event, dtls.Terminated):
             self.piggyback.handle_failed(now)
+        elif (evidence := _EVIDENCE.get(type(event))) is not None:
+            self.piggyback.handle_peer_data(evidence, now)
 
     def _inject(self, datagram: bytes, now: float) -> None:
         if self._dtls is not None:
@@ -164,6 +166,10 @@ class DtlsRider:
             return False
         self._early_data_at = None
         return True
+
+    def forget_early_data(self) -> None:
+        """The peer is authenticated: everything may leave, and no moment has to be waited for."""
+        self._early_data_at = None
 
     # -- checks that are wanted ---------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from warp.peer.hold import HoldBuffer
 from warp.peer.rider import DtlsRider
 from warp.peer.states import SendPermission
 from warp.srtp import SrtpContext, SrtpProfile
-from warp.timers import earliest
 from warp.trace import Trace
 
 _PATH_NEWS = (FlowAuthenticated, PairValidated, PairSelected)
@@ -93,10 +92,6 @@ class Transport:
         self.rider.attach(dtls, now)
 
     # -- the way in ---------------------------------------------------------------------------
-
-    def receive_stun(self, data: bytes, flow: Flow, now: float) -> None:
-        """Take in a STUN datagram."""
-        self.ice.receive_datagram(data, flow, now)
 
     def receive_dtls(self, data: bytes, flow: Flow, now: float) -> None:
         """Take in a bare DTLS datagram: only flows that ICE has authenticated may feed DTLS."""
@@ -170,10 +165,11 @@ class Transport:
 
     # -- time and news ------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the earliest deadline of ICE and DTLS."""
-        due = earliest(self.ice.get_timer(), self.rider.get_timer())
-        return due if self.dtls is None else earliest(due, self.dtls.get_timer())
+    def deadlines(self) -> tuple[float | None, ...]:
+        """Return the next deadlines of ICE, of what rides in checks, and of DTLS."""
+        dtls = self.dtls
+        bound = None if dtls is None else dtls.get_timer()
+        return self.ice.get_timer(), self.rider.get_timer(), bound
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
@@ -189,10 +185,11 @@ class Transport:
         for event in news:
             if isinstance(event, _PATH_NEWS):
                 self._introduce_path(event, now)
-        if self.dtls is not None:
-            for event in self.dtls.events():
-                self._introduce_keys(event, now)
-                news.append(event)
+        dtls = self.dtls
+        if dtls is not None and (told := dtls.events()):
+            for event in told:
+                self._introduce_keys(dtls, event, now)
+            news += told
         if self.rider.take_early_data(now) and self.permission is SendPermission.NONE:
             self.permission = SendPermission.NON_PERSONAL
             self.milestones.setdefault("early_write", now)
@@ -217,32 +214,30 @@ class Transport:
         if isinstance(event, FlowAuthenticated):
             self.milestones.setdefault("first_check", now)
 
-    def _introduce_keys(self, event: Event, now: float) -> None:
-        dtls = self.dtls
-        if dtls is None:
-            return
-        if isinstance(event, Negotiated):
+    def _introduce_keys(self, dtls: DtlsConnection, event: Event, now: float) -> None:
+        kind = type(event)
+        if kind is Negotiated:
             self.milestones.setdefault("dtls_negotiated", now)
-        elif isinstance(event, EarlyWriteReady):
+        elif kind is EarlyWriteReady:
             if dtls.can_send:
                 self._make_srtp(dtls)
                 self.rider.allow_early_data(now)
-        elif isinstance(event, Connected):
+        elif kind is Connected:
             if self.ice.flow is not None:
                 self._budget.validate(self.ice.flow.remote)
             if self.srtp is None:
                 self._make_srtp(dtls)
             self.permission = SendPermission.ALL
+            self.rider.forget_early_data()
             self.milestones.setdefault("dtls_connected", now)
         else:
             self.rider.receive_news(event, dtls.role, now)
 
-    def _make_srtp(self, dtls: DtlsConnection) -> bool:
+    def _make_srtp(self, dtls: DtlsConnection) -> None:
         if dtls.srtp_profile is None:
-            return False
+            return
         self.srtp = SrtpContext(
             _PROFILES[dtls.srtp_profile],
             dtls.srtp_keying_material(),
             dtls.role is DtlsRole.CLIENT,
         )
-        return True
