@@ -209,8 +209,7 @@ class AudioOut:
         if (
             type(payload) is not bytes
             or not 0 < len(payload) <= MAX_PAYLOAD_BYTES
-            or type(duration) is not int
-            or not 0 < duration <= MAX_TICKS
+            or duration is not SLOT_TICKS  # the usual one; others are looked at
             or self._muted
         ):
             payload = self._checked(payload, duration)

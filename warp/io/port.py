@@ -59,6 +59,17 @@ class Driven(Protocol):
         """End for a bug of ours."""
 
 
+class Route:
+    """Where an address leads: to a session, and once its media flows to the short way of that."""
+
+    __slots__ = ("flow", "lane", "session")
+
+    def __init__(self, session: Driven, flow: Flow) -> None:
+        self.session = session
+        self.flow = flow
+        self.lane = session.peer.lane
+
+
 Unknown: TypeAlias = Callable[["Port", bytes, Flow], Driven | None]
 """Says whose a datagram is that names no session: the session that takes it in, or None."""
 
@@ -100,8 +111,8 @@ class Port:
 
     def __init__(self, driver: Driver, open_outlet: Callable[[Receive], Outlet]) -> None:
         self._driver = driver
-        self._routes: dict[RawAddress, tuple[Driven, Flow]] = {}
-        self._shared: dict[RawAddress, list[tuple[Driven, Flow]]] = {}
+        self._routes: dict[RawAddress, Route] = {}
+        self._shared: dict[RawAddress, list[Route]] = {}
         """Those who have authenticated an address that was another's; mostly empty."""
         self._default: Driven | None = None
         self.by_ufrag: Mapping[str, Driven] = {}
@@ -142,31 +153,49 @@ class Port:
     def receive(self, data: bytes, address: RawAddress) -> None:
         """Lead a datagram to its session; the driver flushes it after the batch."""
         route = self._routes.get(address)
+        # media changes nothing but media: most of a call needs only the short flush, or none
+        media = len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224
+        if media and route is not None:
+            if self._shared and address in self._shared:
+                for sharer in self._shared[address]:
+                    self._hand_on_media(data, sharer)
+            self._hand_on_media(data, route)
+            return
         if route is None or (data and data[0] < 4 and (self.by_ufrag or self.probes)):
             if self.probes and self.probes.receive(data, (address[0], address[1])):
                 return
-            route = self._find(data, address, route)
-            if route is None:
+            found = self._find(data, address, route)
+            if found is None:
                 self.unroutable += 1
-                return
-        elif self._shared and address in self._shared:
-            for sharer in self._shared[address]:
-                self._hand_on(data, sharer)
-        self._hand_on(data, route)
-
-    def _hand_on(self, data: bytes, route: tuple[Driven, Flow]) -> None:
-        """Let a session take in a datagram."""
-        session, flow = route
-        driver = self._driver
-        peer = session.peer
-        # media changes nothing but media: most of a call needs only the short flush, or none
-        level = MEDIA if len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224 else ALL
-        try:
-            if level == MEDIA and (lane := peer.lane) is not None:
-                if not lane.receive(data, flow, driver.now()):
-                    return
             else:
-                peer.receive_datagram(data, flow, driver.now())
+                self._hand_on(data, *found, MEDIA if media else ALL)
+            return
+        if self._shared and address in self._shared:
+            for sharer in self._shared[address]:
+                self._hand_on(data, sharer.session, sharer.flow, ALL)
+        self._hand_on(data, route.session, route.flow, ALL)
+
+    def _hand_on_media(self, data: bytes, route: Route) -> None:
+        """Let a session take in an SRTP datagram, by the short way when that is open."""
+        lane, driver = route.lane, self._driver
+        try:
+            if lane is None:
+                route.session.peer.receive_datagram(data, route.flow, driver.now())
+            elif not lane.receive(data, route.flow, driver.now()):
+                return
+        except Exception as error:
+            driver.fail(route.session, error)
+            return
+        session = route.session
+        if not session.touched:
+            session.touched = MEDIA
+            driver.touched.append(session)
+
+    def _hand_on(self, data: bytes, session: Driven, flow: Flow, level: int) -> None:
+        """Let a session take in a datagram the long way."""
+        driver = self._driver
+        try:
+            session.peer.receive_datagram(data, flow, driver.now())
         except Exception as error:
             driver.fail(session, error)
             return
@@ -176,7 +205,7 @@ class Port:
             session.touched = level
 
     def _find(
-        self, data: bytes, address: RawAddress, known: tuple[Driven, Flow] | None
+        self, data: bytes, address: RawAddress, known: Route | None
     ) -> tuple[Driven, Flow] | None:
         """Route by the ufrag of a Binding request; else keep what the address says."""
         session, stranger = self._default, known is None
@@ -193,8 +222,10 @@ class Port:
                 stranger |= session is None
         if session is None and stranger and self.unknown is not None:
             return self._ask(self.unknown, data, address)
-        if session is None or (known is not None and session is known[0]):
-            return known
+        if known is not None and (session is None or session is known.session):
+            return known.session, known.flow
+        if session is None:
+            return None
         return session, Flow(self.sock.local, (address[0], address[1]))
 
     def _ask(
@@ -215,14 +246,14 @@ class Port:
         """
         key = raw_address(flow.remote)
         known = self._routes.get(key)
-        if known is None or known[0] is session:
-            self._routes[key] = (session, flow)
+        if known is None or known.session is session:
+            self._routes[key] = Route(session, flow)
         else:
             sharers = self._shared.setdefault(key, [])
-            if all(sharer is not session for sharer, _ in sharers):
+            if all(sharer.session is not session for sharer in sharers):
                 if len(sharers) == MAX_SHARERS:
                     return
-                sharers.append((session, flow))
+                sharers.append(Route(session, flow))
         mark = (self, key)
         routes = session.routes
         if mark in routes:
@@ -232,11 +263,17 @@ class Port:
             port, old = routes.pop(0)
             port.remove_route(session, old)
 
+    def open_lane(self, session: Driven, key: RawAddress) -> None:
+        """Lead media from an address of a session the short way, which its peer has opened."""
+        for route in (self._routes.get(key), *self._shared.get(key, ())):
+            if route is not None and route.session is session:
+                route.lane = session.peer.lane
+
     def remove_route(self, session: Driven, key: RawAddress) -> None:
         """Forget an address of a session; another that shares it has it alone."""
-        sharers = [one for one in self._shared.get(key, ()) if one[0] is not session]
+        sharers = [one for one in self._shared.get(key, ()) if one.session is not session]
         route = self._routes.get(key)
-        if route is not None and route[0] is session:
+        if route is not None and route.session is session:
             del self._routes[key]
             if sharers:
                 self._routes[key] = sharers.pop(0)

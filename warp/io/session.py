@@ -334,6 +334,8 @@ class Session:
     def _receive_state(self, event: StateChanged) -> None:
         if event.state is ConnectionState.CONNECTED:
             self._connected = True
+            for port, key in self.routes:
+                port.open_lane(self, key)
             self._owner.connected(self)
             self._release_waiting()
 

@@ -167,8 +167,21 @@ class UdpSocket:
                 self._receive_done()
             finally:
                 self._held = None
-                for data, address in held:
-                    self.send(data, address)
+                if held:
+                    self._send_held(held)
+
+    def _send_held(self, held: list[tuple[bytes, Address]]) -> None:
+        """Send what a batch led to (the hot path of a bridge)."""
+        left, sendto = iter(held), self._sock.sendto
+        if not self._backlog:
+            try:
+                for data, remote in left:
+                    sendto(data, remote)
+            except OSError:
+                # tried once more, and queued or counted there
+                self.send(data, remote)
+        for data, remote in left:
+            self.send(data, remote)
 
     def send(self, data: bytes, remote: Address) -> None:
         """Send one datagram; when the kernel's buffer is full it waits its turn, bounded."""

@@ -362,7 +362,9 @@ class PeerConnection:
         if self.state in ENDED:
             return
         self.error = error
-        self.lane = None
+        if self.lane is not None:
+            self.lane.close()
+            self.lane = None
         self._deadline = None
         self._become(why, now)
         self._events += self._bundle.end(now)

@@ -10,6 +10,7 @@ keys are in force. It owns nothing; state lives in the organs that the long way 
 
 from __future__ import annotations
 
+import enum
 from array import array
 from collections.abc import Callable
 
@@ -24,6 +25,16 @@ from warp.srtp import SrtpContext
 
 def _ignore(error: Exception) -> None:
     """Until there is a reader nothing of it can fail."""
+
+
+class LaneDiscard(enum.Enum):
+    """Why media is worthless before anybody has looked at it."""
+
+    CLOSED = "the connection has ended"
+
+
+def _refuse(data: bytes) -> bytes:
+    raise Discard(LaneDiscard.CLOSED)
 
 
 class MediaLane:
@@ -54,7 +65,7 @@ class MediaLane:
         self._transport = transport
         self._ice = transport.ice
         self._media = media
-        self._unprotect = srtp.unprotect_rtp
+        self._unprotect: Callable[[bytes], bytes] = srtp.unprotect_rtp
         self._protect = srtp.protect_rtp
         self._router = session.router
         self._heard = transport.rider.heard
@@ -92,6 +103,10 @@ class MediaLane:
                 # a fault of whoever reads, and none of the connection's
                 self.reader_failed(error)
         return more
+
+    def close(self) -> None:
+        """The connection has ended: what still comes this way is discarded."""
+        self._unprotect = _refuse
 
     def make(self, payload: bytes, timestamp: int, now: float, marker: bool) -> Datagram | None:
         """Return the datagram of one payload (`timestamp` in samples at 48 kHz), None if unheard.

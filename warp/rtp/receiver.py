@@ -107,7 +107,6 @@ class AudioReceiver:
             reception.transit = transit
             jitter = reception.jitter
             reception.jitter = jitter + ((change if change > 0 else -change) - jitter) * 0.0625
-            reception.packets += 1
             reception.octets += len(payload)
             frames = self._frames
             frames.append(AudioFrame(payload, last, highest, marker, payload_type, level, now))
@@ -299,7 +298,7 @@ class AudioReceiver:
                 AudioFrame(None, reception.timestamp, reception.highest + 1, False,
                            max(self._fast_type, 0), None, now)
             )  # fmt: skip
-        reception.packets = 0
+        reception.end()
         self._fast_type = _NO_TYPE
 
     def _discard(self, discard: Discard, now: float) -> None:

@@ -66,14 +66,14 @@ class Reception:
         "highest",
         "jitter",
         "octets",
-        "packets",
         "timestamp",
         "transit",
+        "unheard",
     )
 
     def __init__(self) -> None:
-        self.packets = 0
-        """Packets received, copies included; 0 also says that nothing has begun."""
+        self.unheard = 0
+        """What `highest` has ahead of the number of packets: one that is next changes nothing."""
         self.octets = 0
         self.base = -1
         """First extended sequence number; -1 before there was any."""
@@ -96,9 +96,9 @@ class Reception:
         if again:
             sequence |= (self.highest >> 16) + 1 << 16
             timestamp = self.timestamp + ((timestamp - self.timestamp) & 0xFFFFFFFF)
-        self.packets = self.octets = 0
+        self.octets = 0
         self.base = sequence
-        self.highest = sequence - 1
+        self.highest = self.unheard = sequence - 1
         self.timestamp = timestamp
         self.transit = arrival - timestamp
         self.jitter = 0.0
@@ -119,12 +119,14 @@ class Reception:
 
     def count(self, frame: AudioFrame) -> None:
         """Count a packet, whatever becomes of it."""
-        self.packets += 1
+        self.unheard -= 1
         self.octets += len(frame.payload or b"")
 
     def advance(self, frame: AudioFrame, arrival: float) -> None:
         """Extend the numbers of a packet that is ahead, and go on to it (appendix A.8)."""
-        self.highest += (frame.sequence - self.highest) & 0xFFFF
+        ahead = (frame.sequence - self.highest) & 0xFFFF
+        self.highest += ahead
+        self.unheard += ahead
         self.timestamp = extend32(frame.timestamp, self.timestamp)
         transit = arrival - self.timestamp
         self.jitter += (abs(transit - self.transit) - self.jitter) / 16
@@ -138,6 +140,15 @@ class Reception:
         """
         frame.sequence = self.highest - ((self.highest - frame.sequence) & 0xFFFF)
         frame.timestamp = extend32(frame.timestamp, self.timestamp)
+
+    @property
+    def packets(self) -> int:
+        """Packets received, copies included; 0 also says that nothing has begun."""
+        return self.highest - self.unheard
+
+    def end(self) -> None:
+        """Nothing continues this stretch; its numbers are kept."""
+        self.unheard = self.highest
 
     @property
     def lost(self) -> int:

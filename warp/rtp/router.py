@@ -89,8 +89,7 @@ class RtpRouter:
         """Drain the frames of all sections that are in order; for a call under way."""
         found: list[AudioFrame] = []
         for receiver in self._sections:
-            frames = receiver.frames()
-            if frames:
+            if frames := receiver.frames():
                 found = found + frames if found else frames
         return found
 

@@ -10,7 +10,6 @@ reports; `warp.peer` protects and sends.
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
@@ -115,7 +114,8 @@ class AudioSender:
         self._resent = 0
         self._rtt_s: float | None = None
         self._report: ReportBlock | None = None
-        self._history: deque[bytes] | None = None
+        self._history: list[bytes] = []
+        """The newest packets, each at its number modulo their count; empty until the first."""
         self._repeats: dict[int, tuple[float, int]] = {}
         """When a remembered packet went out again last, and how often."""
         self._block = b""
@@ -138,13 +138,14 @@ class AudioSender:
         Raises `MessageTooLarge`.
         """
         config = self.config
-        if len(payload) > config.max_payload_bytes:
+        size = len(payload)
+        if size > config.max_payload_bytes:
             raise MessageTooLarge(f"a payload has at most {config.max_payload_bytes} bytes")
         sequence = self._sequence
         self._sequence = sequence + 1
         self._timestamp = timestamp = (timestamp + self._offset) & 0xFFFFFFFF
         self._last_sent_at = now
-        self._octets += len(payload)
+        self._octets += size
         kind = config.payload_type | (0x80 if marker else 0)
         leveled = self._leveled
         if audio_level is None or leveled is None:
@@ -159,10 +160,11 @@ class AudioSender:
                 leveled.before, audio_level & 0xFF, leveled.after,
             )  # fmt: skip
             packet = header + payload
-        if self._history is not None:
-            self._history.append(packet)
+        history = self._history
+        if history:
+            history[sequence % len(history)] = packet
         elif config.nack_history:
-            self._remember(packet)
+            self._remember(sequence, packet)
         return packet
 
     def receive_nack(self, sequences: Iterable[int], now: float) -> list[bytes]:
@@ -172,24 +174,23 @@ class AudioSender:
         again once in 10 ms, and 10 times at most.
         """
         history = self._history
-        if not history:
-            return []
-        oldest = self._sequence - len(history)
+        room = len(history)
         repeats = self._repeats
-        if len(repeats) > len(history):
+        if len(repeats) > room:
+            oldest = self._sequence - room
             repeats = self._repeats = {n: entry for n, entry in repeats.items() if n >= oldest}
         wanted: set[int] = set()
         for number in sequences:
             back = (self._sequence - number) & 0xFFFF
             sequence = self._sequence - back
-            if not 0 < back <= len(history):
+            if not 0 < back <= room or not history[sequence % room]:
                 continue
             last, count = repeats.get(sequence, _NEVER)
             if count < _MAX_REPEATS and now - last >= _REPEAT_PAUSE_S:
                 repeats[sequence] = now, count + 1
                 wanted.add(sequence)
         self._resent += len(wanted)
-        return [history[sequence - oldest] for sequence in sorted(wanted)]
+        return [history[sequence % room] for sequence in sorted(wanted)]
 
     def report(self, now: float, wall_time_s: float) -> SenderReport | None:
         """Return the sender part of a report, or None before the first packet.
@@ -210,7 +211,7 @@ class AudioSender:
         self.ssrc = random_u32(entropy, nonzero=True)
         self._first_sequence = self._sequence
         self._octets = 0
-        self._history = None
+        self._history = []
         self._repeats = {}
         self._report = None
         self._prepare(self.config.mid)
@@ -265,10 +266,9 @@ class AudioSender:
             None if block is None else block.jitter / self.config.clock_rate,
         )  # fmt: skip
 
-    def _remember(self, packet: bytes) -> None:
-        if self._history is None:
-            self._history = deque(maxlen=self.config.nack_history)
-        self._history.append(packet)
+    def _remember(self, sequence: int, packet: bytes) -> None:
+        self._history = [b""] * self.config.nack_history
+        self._history[sequence % self.config.nack_history] = packet
 
     def _prepare(self, mid: str) -> None:
         """Take the extension blocks for this mid."""

@@ -177,3 +177,18 @@ def test_what_a_reader_raises_is_told_and_the_lane_goes_on() -> None:
     lane.reader = None
     lane.receive(second, flow, call.now)
     assert len(lane.take()) == 1
+
+
+def test_after_the_end_nothing_is_heard_by_whoever_kept_the_way() -> None:
+    """A port leads media straight to the lane until the session's routes are gone."""
+    call = live()
+    server, lane = call.ends["server"], lane_of(call, "server")
+    said = spoken(call, 3)
+    lane.receive(said[0], call.flow("server"), call.now)
+    assert [frame.payload for frame in lane.take()] == [OPUS]
+    heard: list[AudioFrame] = []
+    lane.reader = heard.extend
+    server.close(call.now)
+    assert server.lane is None
+    assert not lane.receive(said[1], call.flow("server"), call.now)
+    assert heard == [] and lane.take() == []
