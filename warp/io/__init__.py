@@ -11,6 +11,7 @@ from warp.errors import HandshakeTimedOut, UsageError, WarpError
 from warp.io.audio import AudioIn, AudioOut
 from warp.io.channel import Channel, ChannelClosedError
 from warp.io.client import Client, connect
+from warp.io.collector import avoid_gc_pauses
 from warp.io.config import ClientConfig, ServerConfig, WarpOptions
 from warp.io.server import Server, listen
 from warp.io.session import Ending, Session
@@ -39,6 +40,7 @@ __all__ = [
     "UsageError",
     "WarpError",
     "WarpOptions",
+    "avoid_gc_pauses",
     "connect",
     "listen",
 ]
