@@ -42,6 +42,8 @@ from warp.sdp import (
 from warp.sped import SPED_OPTIONS, Piggyback, SpedConfig
 from warp.trace import Trace
 
+# a member of an enum costs as much as ten other names, and these are asked for every datagram
+_NON_PERSONAL, _ALL = SendPermission.NON_PERSONAL, SendPermission.ALL
 MAX_UFRAGS = 4
 SPED_CONFIG = SpedConfig()
 _SPED_OPTIONS = frozenset(SPED_OPTIONS)
@@ -395,7 +397,7 @@ class Bundle:
         Returns False, having done nothing, while the handshake still needs its companions.
         """
         transport = self.transport
-        if transport is None or transport.permission is not SendPermission.ALL:
+        if transport is None or transport.permission is not _ALL:
             return False
         dtls = transport.dtls
         if dtls is None or transport.rider.piggyback.active or flow not in transport.flows:
@@ -412,7 +414,7 @@ class Bundle:
         """Carry decrypted packets to SCTP and return what the channels have to say."""
         transport = self.transport
         if transport is not None and transport.dtls is not None:
-            if transport.permission is SendPermission.NON_PERSONAL and self._has_credit(INIT_BYTES):
+            if transport.permission is _NON_PERSONAL and self._has_credit(INIT_BYTES):
                 self.data.start_early(now)
             for packet in transport.dtls.received_data():
                 self.data.receive_datagram(packet, now)

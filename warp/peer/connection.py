@@ -34,6 +34,8 @@ from warp.trace import Trace
 # tuples: a union would be made anew for every event
 _PATH_NEWS = (ice.FlowAuthenticated, ice.PairValidated, ice.PairSelected)
 _ENDINGS = (ice.Terminated, dtls.Terminated)
+# a member of an enum costs as much as ten other names, and these are asked for every datagram
+_STUN, _DTLS, _RTP, _RTCP = Kind.STUN, Kind.DTLS, Kind.RTP, Kind.RTCP
 _BEFORE = (ConnectionState.NEW, ConnectionState.CONNECTING)
 _NOTHING_NEW = frozenset(
     {
@@ -250,15 +252,15 @@ class PeerConnection:
         self._traffic[RECEIVED] += 1
         self._traffic[RECEIVED_BYTES] += len(data)
         kind = classify(data)
-        if kind is Kind.RTP:
+        if kind is _RTP:
             self._bundle.receive_media(data, flow, now, rtcp=False)
             return
-        if kind is Kind.STUN:
+        if kind is _STUN:
             transport.ice.receive_datagram(data, flow, now)
-        elif kind is Kind.DTLS:
+        elif kind is _DTLS:
             if not self._bundle.receive_record(data, flow, now):
                 transport.receive_dtls(data, flow, now)
-        elif kind is Kind.RTCP:
+        elif kind is _RTCP:
             self._bundle.receive_media(data, flow, now, rtcp=True)
             return
         else:

@@ -26,6 +26,8 @@ from warp.srtp import SrtpContext, SrtpProfile
 from warp.trace import Trace
 
 _PATH_NEWS = (FlowAuthenticated, PairValidated, PairSelected)
+# a member of an enum costs as much as ten other names, and this is asked for every datagram
+_ALL = SendPermission.ALL
 _PROFILES = {int(profile): profile for profile in SrtpProfile}
 
 
@@ -106,7 +108,7 @@ class Transport:
 
     def unprotect(self, data: bytes, flow: Flow | None, now: float, *, rtcp: bool) -> bytes | None:
         """Return the plain RTP or RTCP packet; None when it is held or worthless."""
-        if self.permission is not SendPermission.ALL or self.srtp is None:
+        if self.permission is not _ALL or self.srtp is None:
             if flow in self.flows:
                 self.held_media.add(data, now)
             return None
@@ -145,7 +147,7 @@ class Transport:
 
     def datagrams_to_send(self, now: float) -> list[Datagram]:
         """Drain what has to leave: checks, then DTLS, then media."""
-        dtls, free = self.dtls, self.permission is SendPermission.ALL
+        dtls, free = self.dtls, self.permission is _ALL
         if dtls is not None:
             self.rider.collect(now)
         out = self.ice.datagrams_to_send(now)
