@@ -154,7 +154,8 @@ class Port:
         """Lead a datagram to its session; the driver flushes it after the batch."""
         route = self._routes.get(address)
         # media changes nothing but media: most of a call needs only the short flush, or none
-        media = len(data) > 1 and 127 < data[0] < 192 and not 191 < data[1] < 224
+        # (RTP's version is 2; second bytes from 192 to 223 are RTCP's, RFC 5761 section 4)
+        media = len(data) > 1 and data[0] >> 6 == 2 and data[1] >> 5 != 6
         if media and route is not None:
             if self._shared and address in self._shared:
                 for sharer in self._shared[address]:

@@ -147,8 +147,7 @@ class AudioSender:
         self._last_sent_at = now
         self._octets += size
         kind = config.payload_type | (0x80 if marker else 0)
-        leveled = self._leveled
-        if audio_level is None or leveled is None:
+        if audio_level is None or (leveled := self._leveled) is None:
             block = self._block
             header = HEADER.pack(
                 0x90 if block else 0x80, kind, sequence & 0xFFFF, timestamp, self.ssrc

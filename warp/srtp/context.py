@@ -17,6 +17,7 @@ from warp.errors import Discard, InternalError, InvalidConfig, MessageTooLarge
 from warp.srtp import library
 from warp.srtp.config import SrtpConfig
 from warp.srtp.keys import split_keying_material
+from warp.srtp.library import BUFFER_BYTES, MAX_RTCP_BYTES, MAX_RTP_BYTES
 from warp.srtp.profiles import SrtpProfile
 
 _LIBRARY_PROFILES = {
@@ -52,6 +53,8 @@ _REASONS = {
 
 
 _DEFAULT_CONFIG = SrtpConfig()
+# names of this module, for what every packet goes through
+_free, _protect, _unprotect = library.free, library.protect, library.unprotect
 
 
 class SrtpContext:
@@ -103,27 +106,27 @@ class SrtpContext:
         Raises `MessageTooLarge` when the packet exceeds what libsrtp's buffer takes.
         """
         size = len(packet)
-        if size > library.MAX_RTP_BYTES:
-            raise MessageTooLarge(f"a packet has at most {library.MAX_RTP_BYTES} bytes")
+        if size > MAX_RTP_BYTES:
+            raise MessageTooLarge(f"a packet has at most {MAX_RTP_BYTES} bytes")
         session = self._outbound or self._open_outbound()
         try:  # `library.take`, in place
-            scratch = library.free.pop()
+            scratch = _free.pop()
         except IndexError:
-            scratch = library.Scratch()
-        view, length = scratch.view, scratch.length
+            scratch = library.make_scratch()
+        data, view, length = scratch
         length[0] = size
         view[0:size] = packet
-        status = library.protect(session, scratch.data, length)
+        status = _protect(session, data, length)
         out: bytes = view[0 : length[0]]
-        library.free.append(scratch)
+        _free.append(scratch)
         if status:
             raise InternalError(f"libsrtp refused a packet of ours: status {status}")
         return out
 
     def protect_rtcp(self, packet: bytes) -> bytes:
         """Return the SRTCP packet for a compound RTCP packet. Raises as `protect_rtp`."""
-        if len(packet) > library.MAX_RTCP_BYTES:
-            raise MessageTooLarge(f"an RTCP packet has at most {library.MAX_RTCP_BYTES} bytes")
+        if len(packet) > MAX_RTCP_BYTES:
+            raise MessageTooLarge(f"an RTCP packet has at most {MAX_RTCP_BYTES} bytes")
         session = self._outbound or self._open_outbound()
         status, out = _run(library.protect_rtcp, session, packet)
         if status:
@@ -136,19 +139,19 @@ class SrtpContext:
         known = source in self._sources
         if not known:
             self._check_room()
-        if size > library.BUFFER_BYTES:
+        if size > BUFFER_BYTES:
             raise Discard(SrtpDiscard.TOO_LONG)
         session = self._inbound or self._open_inbound()
         try:  # `library.take`, in place
-            scratch = library.free.pop()
+            scratch = _free.pop()
         except IndexError:
-            scratch = library.Scratch()
-        view, length = scratch.view, scratch.length
+            scratch = library.make_scratch()
+        data, view, length = scratch
         length[0] = size
         view[0:size] = packet
-        status = library.unprotect(session, scratch.data, length)
+        status = _unprotect(session, data, length)
         plain: bytes = view[0 : length[0]]
-        library.free.append(scratch)
+        _free.append(scratch)
         if status:
             raise _discarded(status)
         if not known:
@@ -160,7 +163,7 @@ class SrtpContext:
         source = packet[4:8]
         if source not in self._sources:
             self._check_room()
-        if len(packet) > library.BUFFER_BYTES:
+        if len(packet) > BUFFER_BYTES:
             raise Discard(SrtpDiscard.TOO_LONG)
         status, plain = _run(library.unprotect_rtcp, self._inbound or self._open_inbound(), packet)
         if status:
@@ -197,11 +200,12 @@ def _session(profile: SrtpProfile, key: bytes, kind: int, config: SrtpConfig) ->
 def _run(operation: Callable[..., int], session: Any, packet: bytes) -> tuple[int, bytes]:
     """Return what libsrtp says of a packet, and what it made of it."""
     scratch, size = library.take(), len(packet)
-    scratch.length[0] = size
-    scratch.view[0:size] = packet
-    status = operation(session, scratch.data, scratch.length)
-    out = scratch.view[0 : scratch.length[0]]
-    library.free.append(scratch)
+    data, view, length = scratch
+    length[0] = size
+    view[0:size] = packet
+    status = operation(session, data, length)
+    out = view[0 : length[0]]
+    _free.append(scratch)
     return status, out
 
 

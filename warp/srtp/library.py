@@ -7,7 +7,7 @@ as its `Session` calls it. Called by `context` only.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pylibsrtp import Error, Policy
 
@@ -31,18 +31,17 @@ unprotect = lib.srtp_unprotect
 unprotect_rtcp = lib.srtp_unprotect_rtcp
 
 
-class Scratch:
-    """Room for one packet in the hands of libsrtp: `data`, Python's `view` of it, `length`."""
-
-    __slots__ = ("data", "length", "view")
-
-    def __init__(self) -> None:
-        self.data = ffi.new("char[]", BUFFER_BYTES)
-        self.view = ffi.buffer(self.data)
-        self.length = ffi.new("int *")
+Scratch: TypeAlias = tuple[Any, Any, Any]
+"""Room for one packet in the hands of libsrtp: its data, Python's view of them, their length."""
 
 
-free: list[Scratch] = [Scratch()]
+def make_scratch() -> Scratch:
+    """Return a new buffer."""
+    data = ffi.new("char[]", BUFFER_BYTES)
+    return data, ffi.buffer(data), ffi.new("int *")
+
+
+free: Final[list[Scratch]] = [make_scratch()]
 """Take one from the end, put it back: the binding lets other threads run while libsrtp works."""
 
 
@@ -51,7 +50,7 @@ def take() -> Scratch:
     try:
         return free.pop()
     except IndexError:
-        return Scratch()
+        return make_scratch()
 
 
 def open_session(policy: Policy) -> Any:

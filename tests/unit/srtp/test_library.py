@@ -33,7 +33,7 @@ def test_threads_do_not_share_a_buffer() -> None:
 
 
 def test_a_buffer_is_given_back_after_a_packet_that_is_refused() -> None:
-    library.free[:] = [library.Scratch()]
+    library.free[:] = [library.make_scratch()]
     context = SrtpContext(PROFILE, bytes(PROFILE.keying_material_length), True)
     for _ in range(3):
         try:
