@@ -30,12 +30,14 @@ class TimerTable(Generic[Reason]):
 
     def arm(self, reason: Reason, deadline: float) -> None:
         """Set the deadline of `reason`, replacing an earlier one."""
-        deadlines, earliest = self._deadlines, self.due
-        replaced = deadlines.get(reason)
-        deadlines[reason] = deadline
-        if earliest is None or deadline <= earliest:
+        deadlines, due = self._deadlines, self.due
+        if due is None or deadline <= due:
             self.due = deadline
-        elif replaced == earliest:
+            deadlines[reason] = deadline
+            return
+        was_first = deadlines.get(reason) == due
+        deadlines[reason] = deadline
+        if was_first:
             self.due = min(deadlines.values())
 
     def cancel(self, reason: Reason) -> None:
@@ -57,11 +59,14 @@ class TimerTable(Generic[Reason]):
         """Remove and return the reasons whose deadline is at or before `now`, earliest first."""
         if self.due is None or self.due > now:
             return []
-        if len(self._deadlines) == 1:
+        deadlines = self._deadlines
+        if len(deadlines) == 1:
             self.due = None
-            return [self._deadlines.popitem()[0]]
-        due = sorted((d, i, r) for i, (r, d) in enumerate(self._deadlines.items()) if d <= now)
-        for _, _, reason in due:
-            del self._deadlines[reason]
-        self.due = min(self._deadlines.values(), default=None)
-        return [reason for _, _, reason in due]
+            return [deadlines.popitem()[0]]
+        expired = [reason for reason, deadline in deadlines.items() if deadline <= now]
+        if len(expired) > 1:
+            expired.sort(key=deadlines.__getitem__)
+        for reason in expired:
+            del deadlines[reason]
+        self.due = min(deadlines.values(), default=None)
+        return expired

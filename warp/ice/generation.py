@@ -7,7 +7,7 @@ checks until the new one has selected a pair.
 from __future__ import annotations
 
 from warp.errors import Discard, InternalError
-from warp.ice.check import has_unknown_required
+from warp.ice.check import unknown_required
 from warp.ice.checks_full import FullChecks
 from warp.ice.context import IceContext, IceDiscard
 from warp.ice.credentials import IceCredentials
@@ -93,7 +93,7 @@ class Generations:
                 raise InternalError("a check was sent without the peer's password")
             if not message.verify_integrity(key):
                 raise Discard(IceDiscard.WRONG_INTEGRITY)
-            if has_unknown_required(message):
+            if unknown_required(message):
                 raise Discard(IceDiscard.UNKNOWN_REQUIRED_ATTRIBUTE)
             return generation, check
         raise Discard(IceDiscard.UNKNOWN_TRANSACTION)

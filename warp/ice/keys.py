@@ -5,6 +5,7 @@ from __future__ import annotations
 from warp.crypto import HmacSha1
 from warp.errors import InvalidConfig, InvalidState
 from warp.ice.credentials import MAX_USERNAME_BYTES, IceCredentials
+from warp.stun import Attribute, encode_attributes
 
 
 class Keys:
@@ -18,7 +19,7 @@ class Keys:
         "local_key",
         "remote",
         "remote_is_lite",
-        "username",
+        "username_attribute",
     )
 
     def __init__(self, local: IceCredentials) -> None:
@@ -30,8 +31,9 @@ class Keys:
         self.remote: IceCredentials | None = None
         self._remote_key: HmacSha1 | None = None
         self.remote_is_lite = False
-        self.username = b""
-        """USERNAME of our own checks: remote ufrag, colon, local ufrag (section 7.2.2)."""
+        self.username_attribute = b""
+        """USERNAME of our own checks, as it stands in them: remote ufrag, colon, local ufrag
+        (section 7.2.2)."""
 
     @property
     def remote_key(self) -> HmacSha1 | None:
@@ -49,7 +51,7 @@ class Keys:
             raise InvalidConfig("both ufrags together have at most 507 characters")
         if self.remote is None:
             self.remote = remote
-            self.username = username
+            self.username_attribute = encode_attributes([(Attribute.USERNAME, username)])
             self._incoming = self._incoming_prefix + remote.ufrag.encode()
         self.remote_is_lite = lite
 
