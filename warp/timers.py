@@ -42,9 +42,9 @@ class TimerTable(Generic[Reason]):
 
     def cancel(self, reason: Reason) -> None:
         """Forget the deadline of `reason`; harmless when none is armed."""
-        dropped = self._deadlines.pop(reason, None)
-        if dropped is not None and dropped == self.due:
-            self.due = min(self._deadlines.values(), default=None)
+        deadlines = self._deadlines
+        if reason in deadlines and deadlines.pop(reason) == self.due:
+            self.due = min(deadlines.values(), default=None)
 
     def cancel_all(self) -> None:
         """Forget every deadline."""

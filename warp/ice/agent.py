@@ -128,7 +128,6 @@ class IceAgent:
         if self.state is IceState.NEW:
             self._become(Input.STARTED, now)
             self._generations.current.paths.start(now)
-            self._settle(now)
 
     def set_remote_credentials(
         self, credentials: IceCredentials, now: float, lite: bool = False
@@ -143,8 +142,8 @@ class IceAgent:
         self._generations.current.keys.set_remote(credentials, lite)
         if lite and self._context.role is IceRole.CONTROLLED:
             self._generations.switch_role(now)  # RFC 8445 section 6.1.1: the full side controls
+            self._settle(now)
         self._generations.current.paths.note_remote(now)
-        self._settle(now)
 
     def add_local_candidate(
         self, candidate: Candidate, now: float, *, base: Address | None = None
@@ -164,7 +163,6 @@ class IceAgent:
         if held is None or held.priority < candidate.priority:
             self._locals[base] = candidate
         self._generations.current.paths.add_local(candidate, base, now)
-        self._settle(now)
 
     def remove_local_address(self, host: str, now: float) -> None:
         """Forget an address of ours that went away; the controlling side nominates anew."""
@@ -180,7 +178,6 @@ class IceAgent:
         if not candidate.is_usable or self.state in _ENDED:
             return
         self._generations.current.paths.add_remote(candidate, now)
-        self._settle(now)
 
     def end_of_candidates(self, now: float) -> None:
         """The peer has no more candidates (RFC 8838 section 13).

@@ -49,9 +49,9 @@ class FullChecks:
         "_nominator",
         "_sender",
         "_started_at",
-        "_timers",
         "checklist",
         "flow",
+        "timers",
     )
 
     def __init__(self, context: IceContext, keys: Keys) -> None:
@@ -61,8 +61,8 @@ class FullChecks:
         self.checklist = Checklist(config, context.role)
         self._nominator = Nominator(config, context.role)
         self._sender = CheckSender(context, keys, self.checklist, self._nominator)
-        self._timers: TimerTable[PathTimer] = TimerTable()
-        self._life = Liveness(context, self._timers)
+        self.timers: TimerTable[PathTimer] = TimerTable()
+        self._life = Liveness(context, self.timers)
         self._started_at: float | None = None
         self._heard_flow: Flow | None = None
         self._ended: PathStatus | None = None
@@ -157,7 +157,7 @@ class FullChecks:
         self._arm_check(now)
 
     def _be_patient(self, now: float) -> None:
-        self._timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
+        self.timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
 
     def nominate(self, flow: Flow, now: float) -> None:
         """Nominate a valid pair; raises `InvalidState` when that is not ours to do."""
@@ -187,7 +187,7 @@ class FullChecks:
 
     def close(self) -> None:
         """Forget everything and fall silent."""
-        self._timers.cancel_all()
+        self.timers.cancel_all()
         self._sender.transactions.clear()
         self._life.follow(None, 0.0)
         self.checklist.clear()
@@ -311,7 +311,7 @@ class FullChecks:
         if pair is not None:
             self._nominate(pair, now)
         elif wait_until is not None:
-            self._timers.arm(PathTimer.NOMINATION, wait_until)
+            self.timers.arm(PathTimer.NOMINATION, wait_until)
 
     def _nominate(self, pair: CandidatePair, now: float) -> None:
         if self._nominator.candidate is pair:
@@ -326,7 +326,7 @@ class FullChecks:
             return
         self._nominator.select(pair, now)
         self.checklist.park()
-        self._timers.cancel(PathTimer.NOMINATION)
+        self.timers.cancel(PathTimer.NOMINATION)
         self._context.happened.append(PairSelected(pair.flow))
         self._context.emit(now, "ice:pair_selected", pair.flow)
         self._refresh(now)
@@ -347,15 +347,11 @@ class FullChecks:
 
     # -- time -----------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the next deadline."""
-        return self._timers.due
-
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
         # a handler may arm something for this very moment, e.g. checks after a consent check
         for _ in range(_MAX_ROUNDS):
-            due = self._timers.pop_expired(now)
+            due = self.timers.pop_expired(now)
             if not due:
                 return
             for reason in due:
@@ -421,7 +417,7 @@ class FullChecks:
         if not self.checklist.valid():
             self._ended = PathStatus.CONSENT_LOST
             self._heard_flow = None
-            self._timers.cancel_all()
+            self.timers.cancel_all()
         self._refresh(now)
         self._consider_nomination(now)
 
@@ -435,19 +431,19 @@ class FullChecks:
             for p in self.checklist.open_pairs()
         ]
         if deadlines:
-            self._timers.arm(PathTimer.PATIENCE, min(deadlines))
+            self.timers.arm(PathTimer.PATIENCE, min(deadlines))
             return
         self._ended = PathStatus.EXHAUSTED
         self._heard_flow = None
-        self._timers.cancel_all()
+        self.timers.cancel_all()
         self._refresh(now)
 
     def _arm_check(self, now: float) -> None:
         due = self._sender.next_due(now) if self._can_check else None
         if due is None:
-            self._timers.cancel(PathTimer.CHECK)
+            self.timers.cancel(PathTimer.CHECK)
         else:
-            self._timers.arm(PathTimer.CHECK, due)
+            self.timers.arm(PathTimer.CHECK, due)
 
     def _send_due(self, now: float) -> None:
         if not self._can_check:

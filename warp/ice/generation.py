@@ -16,6 +16,7 @@ from warp.ice.lite import LitePaths
 from warp.ice.paths import Paths, PathStatus
 from warp.ice.transactions import Transaction
 from warp.stun import Message
+from warp.timers import earliest
 
 
 class Generation:
@@ -108,13 +109,8 @@ class Generations:
 
     def get_timer(self) -> float | None:
         """Return the next deadline of all."""
-        deadline = self.current.paths.get_timer()
-        if self.previous is None:
-            return deadline
-        earlier = self.previous.paths.get_timer()
-        if deadline is None or (earlier is not None and earlier < deadline):
-            return earlier
-        return deadline
+        due, previous = self.current.paths.timers.due, self.previous
+        return due if previous is None else earliest(due, previous.paths.timers.due)
 
     def close(self) -> None:
         """Fall silent."""

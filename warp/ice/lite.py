@@ -52,15 +52,15 @@ class LitePaths:
         "_quiet",
         "_seen",
         "_selected_at",
-        "_timers",
         "flow",
         "selected_flow",
+        "timers",
     )
 
     def __init__(self, context: IceContext) -> None:
         self._context = context
         self._paths: dict[Flow, _LitePath] = {}
-        self._timers: TimerTable[PathTimer] = TimerTable()
+        self.timers: TimerTable[PathTimer] = TimerTable()
         self._ended: PathStatus | None = None
         self._quiet = False
         self._seen: dict[bytes, Flow] = {}
@@ -91,7 +91,7 @@ class LitePaths:
     def start(self, now: float) -> None:
         """Give the peer its time to send a check (RFC 8863 section 4)."""
         if self.flow is None and self._ended is None:
-            self._timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
+            self.timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
 
     # -- requests -------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class LitePaths:
                 return False
             path.nominated_at = now
             if self._is_heard_elsewhere(path, now):
-                self._timers.arm(PathTimer.NOMINATION, now + _SETTLE_S)
+                self.timers.arm(PathTimer.NOMINATION, now + _SETTLE_S)
                 return False
             return True
         follow = config.lite_follow_after_s
@@ -212,23 +212,19 @@ class LitePaths:
         self.flow = flow
         self._quiet = False
         self._context.announce(flow)
-        self._timers.cancel(PathTimer.PATIENCE)
+        self.timers.cancel(PathTimer.PATIENCE)
         self._arm_life(now)
 
     def _arm_life(self, now: float) -> None:
         config = self._context.config
-        self._timers.arm(PathTimer.SILENCE, now + config.disconnected_after_s)
-        self._timers.arm(PathTimer.EXPIRY, now + config.consent_timeout_s)
+        self.timers.arm(PathTimer.SILENCE, now + config.disconnected_after_s)
+        self.timers.arm(PathTimer.EXPIRY, now + config.consent_timeout_s)
 
     # -- time -----------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the next deadline."""
-        return self._timers.due
-
     def handle_timer(self, now: float) -> None:
         """Look at the last request only now, so that a request arms no timer."""
-        for reason in self._timers.pop_expired(now):
+        for reason in self.timers.pop_expired(now):
             path = None if self.flow is None else self._paths.get(self.flow)
             if reason is PathTimer.PATIENCE:
                 if path is None:
@@ -243,7 +239,7 @@ class LitePaths:
         silence = reason is PathTimer.SILENCE
         at = heard_at + (config.disconnected_after_s if silence else config.consent_timeout_s)
         if at > now:
-            self._timers.arm(reason, at)
+            self.timers.arm(reason, at)
         elif silence:
             self._quiet = True
         else:
@@ -255,7 +251,7 @@ class LitePaths:
 
     def close(self) -> None:
         """Forget everything and fall silent."""
-        self._timers.cancel_all()
+        self.timers.cancel_all()
         self._paths.clear()
         self._seen.clear()
         self.flow = self.selected_flow = None
@@ -272,7 +268,7 @@ class LitePaths:
             if heard is not None:
                 self._use(heard, now)
             else:
-                self._timers.cancel_all()
+                self.timers.cancel_all()
                 self.start(now)
 
     # -- what only a full agent does --------------------------------------------------------
