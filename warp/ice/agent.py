@@ -29,6 +29,7 @@ from warp.stun import (
     MessageClass,
     parse_message,
 )
+from warp.timers import earliest
 from warp.trace import Trace
 
 _STATUS_INPUTS = {
@@ -261,12 +262,14 @@ class IceAgent:
 
     def get_timer(self) -> float | None:
         """Return the next deadline."""
-        return self._generations.get_timer()
+        generations = self._generations
+        due, previous = generations.current.paths.timers.due, generations.previous
+        return due if previous is None else earliest(due, previous.paths.timers.due)
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        deadline = self._generations.get_timer()
-        if deadline is None or deadline > now:
+        due = self.get_timer()
+        if due is None or due > now:
             return
         for generation in self._generations.all():
             generation.paths.handle_timer(now)
@@ -301,17 +304,18 @@ class IceAgent:
         self.settled_flow = paths.flow if alone else generations.in_use.paths.flow
 
     def _become(self, why: Input, now: float) -> None:
-        state = TRANSITIONS.get((self.state, why), self.state)
-        if state is self.state:
+        state = TRANSITIONS.get((self.state, why))
+        if state is None or state is self.state:
             return
         self.state = state
-        if self._context.trace is not None:
-            self._context.emit(now, "ice:state_changed", state=state.value, why=why.value)
-        self._context.happened.append(_CHANGED[state])
+        context = self._context
+        if context.trace is not None:
+            context.emit(now, "ice:state_changed", state=state.value, why=why.value)
+        context.happened.append(_CHANGED[state])
         if state is IceState.FAILED:
             self._generations.close()
             lost = why is Input.CONSENT_LOST
-            self._context.happened.append(
+            context.happened.append(
                 Terminated(
                     ConsentLost("the peer has stopped answering consent checks")
                     if lost

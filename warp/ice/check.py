@@ -79,12 +79,6 @@ def unknown_required(message: Message) -> list[int]:
     return [kind for kind in required if kind not in _UNDERSTOOD]
 
 
-def rival_tie_breaker(message: Message, role: IceRole) -> int | None:
-    """Return the tie-breaker of a peer that claims the role that we have, or None."""
-    value = message.values.get(_CONTROLLING if role is IceRole.CONTROLLING else _CONTROLLED)
-    return None if value is None else int.from_bytes(value[:8], "big")
-
-
 def build_check(
     context: IceContext,
     keys: Keys,
@@ -117,13 +111,11 @@ def build_success(
     """Return the success response to an authenticated request (RFC 8445 section 7.3.1.2)."""
     transaction_id = message.transaction_id
     mapped = encode_xor_address(flow.remote, transaction_id)
-    body = encode_attributes([(_XOR_MAPPED, mapped)])
+    attributes = [(_XOR_MAPPED, mapped)]
     if context.rider is not None:
-        room = BODY_LIMIT_BYTES - len(body)
-        body += encode_attributes(
-            context.rider.attributes_to_send(_SUCCESS, transaction_id, flow, room, now)
-        )
-    return seal_message(_SUCCESS_TYPE, transaction_id, body, key)
+        room = BODY_LIMIT_BYTES - 4 - len(mapped)
+        attributes += context.rider.attributes_to_send(_SUCCESS, transaction_id, flow, room, now)
+    return seal_message(_SUCCESS_TYPE, transaction_id, encode_attributes(attributes), key)
 
 
 def build_error(

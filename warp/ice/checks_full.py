@@ -41,6 +41,7 @@ class FullChecks:
     """See `paths.Paths` for the verbs."""
 
     __slots__ = (
+        "_can_check",
         "_context",
         "_ended",
         "_heard_flow",
@@ -48,7 +49,7 @@ class FullChecks:
         "_life",
         "_nominator",
         "_sender",
-        "_started_at",
+        "_started",
         "checklist",
         "flow",
         "timers",
@@ -63,7 +64,8 @@ class FullChecks:
         self._sender = CheckSender(context, keys, self.checklist, self._nominator)
         self.timers: TimerTable[PathTimer] = TimerTable()
         self._life = Liveness(context, self.timers)
-        self._started_at: float | None = None
+        self._started = False
+        self._can_check = False
         self._heard_flow: Flow | None = None
         self._ended: PathStatus | None = None
         self.flow: Flow | None = None
@@ -98,19 +100,12 @@ class FullChecks:
             return PathStatus.USABLE
         return PathStatus.SELECTED
 
-    @property
-    def _can_check(self) -> bool:
-        return (
-            self._started_at is not None and self._keys.remote is not None and self._ended is None
-        )
-
     # -- commands ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
         """Begin; checks leave when the peer's credentials are known."""
-        if self._started_at is None:
-            self._started_at = now
-            self._begin(now)
+        self._started = True
+        self._begin(now)
 
     def note_remote(self, now: float) -> None:
         """The peer's credentials are known."""
@@ -118,6 +113,8 @@ class FullChecks:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
+        """Check as soon as that is possible, and whatever has become known since."""
+        self._can_check = self._started and self._keys.remote is not None and self._ended is None
         if self._can_check:
             # whatever comes late gets its full time too (RFC 8863 section 4)
             if self._life.active is None:
@@ -130,6 +127,7 @@ class FullChecks:
         self._nominator.set_role(role)
         self._refresh(now)
         self._consider_nomination(now)
+        self._arm_check(now)
 
     def add_local(self, candidate: Candidate, base: Address, now: float) -> None:
         """Take a local candidate; its pairs are checked even when another is selected."""
@@ -168,6 +166,7 @@ class FullChecks:
             raise InvalidState("only a valid pair can be nominated: wait for PairValidated")
         if pair is not self._nominator.selected:
             self._nominate(pair, now)
+            self._arm_check(now)
 
     def request_check(self, now: float, burst: int) -> None:
         """Send `burst` checks at once on the best pair (bounded)."""
@@ -193,7 +192,7 @@ class FullChecks:
         self.checklist.clear()
         self._nominator.selected = self._nominator.candidate = None
         self._heard_flow = self.flow = None
-        self._started_at = None
+        self._started = self._can_check = False
 
     # -- requests of the peer -----------------------------------------------------------
 
@@ -258,13 +257,16 @@ class FullChecks:
             self._context.happened.append(PairValidated(pair.flow, now - check.sent_at))
             self._context.announce(pair.flow)
             self._context.emit(now, "ice:pair_validated", pair.flow, rtt_s=now - check.sent_at)
+        in_use = self._life.active
         self._settle_nomination(pair, check, now)
         self._refresh(now)
-        if pair is self._life.active:
-            if self._life.note_answer(now) and self._nominator.selected is not None:
+        if pair is not self._life.active:
+            if self._life.is_suspect:
+                self._leave_for(pair, now)
+        elif pair is in_use:  # one that has just come into use was followed with this answer
+            was_suspect = self._life.note_answer(now)
+            if was_suspect and self._nominator.selected is not None:
                 self.checklist.park()
-        elif self._life.is_suspect:
-            self._leave_for(pair, now)
         self._consider_nomination(now)
         self._arm_check(now)
 
@@ -319,7 +321,6 @@ class FullChecks:
         self._nominator.candidate = pair
         pair.checks, pair.due_at = 0, now
         self._context.emit(now, "ice:nominating", pair.flow)
-        self._arm_check(now)
 
     def _select(self, pair: CandidatePair, now: float) -> None:
         if pair is self._nominator.selected:
@@ -349,13 +350,13 @@ class FullChecks:
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        # a handler may arm something for this very moment, e.g. checks after a consent check
         for _ in range(_MAX_ROUNDS):
-            due = self.timers.pop_expired(now)
-            if not due:
-                return
-            for reason in due:
+            for reason in self.timers.pop_expired(now):
                 self._handle(reason, now)
+            # a handler may arm something for this very moment, e.g. checks after a consent check
+            due = self.timers.due
+            if due is None or due > now:
+                return
 
     def _handle(self, reason: PathTimer, now: float) -> None:
         if reason is PathTimer.CHECK:
@@ -368,6 +369,7 @@ class FullChecks:
             self._look_for_expiry(now)
         elif reason is PathTimer.NOMINATION:
             self._consider_nomination(now)
+            self._arm_check(now)
         else:
             self._lose_patience(now)
 
@@ -415,11 +417,10 @@ class FullChecks:
             if (pair.last_response_at or 0.0) + timeout_s <= now:
                 pair.become(PairInput.REFUSED)
         if not self.checklist.valid():
-            self._ended = PathStatus.CONSENT_LOST
-            self._heard_flow = None
-            self.timers.cancel_all()
+            self._end(PathStatus.CONSENT_LOST)
         self._refresh(now)
         self._consider_nomination(now)
+        self._arm_check(now)
 
     def _lose_patience(self, now: float) -> None:
         """Fail when no pair is left that could still succeed (RFC 8863 section 4)."""
@@ -433,10 +434,14 @@ class FullChecks:
         if deadlines:
             self.timers.arm(PathTimer.PATIENCE, min(deadlines))
             return
-        self._ended = PathStatus.EXHAUSTED
+        self._end(PathStatus.EXHAUSTED)
+        self._refresh(now)
+
+    def _end(self, status: PathStatus) -> None:
+        self._ended = status
+        self._can_check = False
         self._heard_flow = None
         self.timers.cancel_all()
-        self._refresh(now)
 
     def _arm_check(self, now: float) -> None:
         due = self._sender.next_due(now) if self._can_check else None

@@ -16,7 +16,6 @@ from warp.ice.lite import LitePaths
 from warp.ice.paths import Paths, PathStatus
 from warp.ice.transactions import Transaction
 from warp.stun import Message
-from warp.timers import earliest
 
 
 class Generation:
@@ -106,11 +105,6 @@ class Generations:
         context.emit(now, "ice:role_switched", role=context.role.value)
         for generation in self.all():
             generation.paths.set_role(context.role, now)
-
-    def get_timer(self) -> float | None:
-        """Return the next deadline of all."""
-        due, previous = self.current.paths.timers.due, self.previous
-        return due if previous is None else earliest(due, previous.paths.timers.due)
 
     def close(self) -> None:
         """Fall silent."""

@@ -14,26 +14,33 @@ class Keys:
     __slots__ = (
         "_incoming",
         "_incoming_prefix",
+        "_local_key",
         "_remote_key",
+        "_username_attribute",
         "local",
-        "local_key",
         "remote",
         "remote_is_lite",
-        "username_attribute",
     )
 
     def __init__(self, local: IceCredentials) -> None:
         self.local = local
-        # the passwords are ASCII: SASLprep leaves them alone (RFC 8489 section 9.1.1)
-        self.local_key = HmacSha1(local.pwd.encode())
+        self._local_key: HmacSha1 | None = None
         self._incoming_prefix = f"{local.ufrag}:".encode()
         self._incoming: bytes | None = None
         self.remote: IceCredentials | None = None
         self._remote_key: HmacSha1 | None = None
         self.remote_is_lite = False
-        self.username_attribute = b""
-        """USERNAME of our own checks, as it stands in them: remote ufrag, colon, local ufrag
-        (section 7.2.2)."""
+        self._username_attribute = b""
+
+    # the passwords are ASCII: SASLprep leaves them alone (RFC 8489 section 9.1.1)
+
+    @property
+    def local_key(self) -> HmacSha1:
+        """What the peer's checks are signed with, and our answers; a lite peer sends none."""
+        key = self._local_key
+        if key is None:
+            key = self._local_key = HmacSha1(self.local.pwd.encode())
+        return key
 
     @property
     def remote_key(self) -> HmacSha1 | None:
@@ -42,16 +49,23 @@ class Keys:
             self._remote_key = HmacSha1(self.remote.pwd.encode())
         return self._remote_key
 
+    @property
+    def username_attribute(self) -> bytes:
+        """USERNAME of our own checks, as it stands in them: remote ufrag, colon, local ufrag
+        (section 7.2.2); a lite agent never asks."""
+        if not self._username_attribute and self.remote is not None:
+            username = f"{self.remote.ufrag}:{self.local.ufrag}".encode()
+            self._username_attribute = encode_attributes([(Attribute.USERNAME, username)])
+        return self._username_attribute
+
     def set_remote(self, remote: IceCredentials, lite: bool) -> None:
         """Take the peer's half. Raises `UsageError` when it cannot be used."""
         if self.remote is not None and self.remote != remote:
             raise InvalidState("the peer's credentials changed: call restart first")
-        username = f"{remote.ufrag}:{self.local.ufrag}".encode()
-        if len(username) > MAX_USERNAME_BYTES:
+        if len(remote.ufrag) + 1 + len(self.local.ufrag) > MAX_USERNAME_BYTES:
             raise InvalidConfig("both ufrags together have at most 507 characters")
         if self.remote is None:
             self.remote = remote
-            self.username_attribute = encode_attributes([(Attribute.USERNAME, username)])
             self._incoming = self._incoming_prefix + remote.ufrag.encode()
         self.remote_is_lite = lite
 

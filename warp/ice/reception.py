@@ -8,13 +8,14 @@ Functions without state of their own; called by `agent`. They raise `Discard`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from warp.contract import Flow
 from warp.errors import Discard
 from warp.ice.check import (
     CheckRequest,
     build_error,
     build_success,
-    rival_tie_breaker,
     unknown_required,
 )
 from warp.ice.config import IceRole
@@ -22,8 +23,10 @@ from warp.ice.context import IceContext, IceDiscard
 from warp.ice.generation import Generations
 from warp.stun import Attribute, Message, decode_error_code, decode_xor_address
 
-_USERNAME = int(Attribute.USERNAME)
-_XOR_MAPPED = int(Attribute.XOR_MAPPED_ADDRESS)
+_USERNAME: Final = int(Attribute.USERNAME)
+_XOR_MAPPED: Final = int(Attribute.XOR_MAPPED_ADDRESS)
+_CONTROLLED: Final = int(Attribute.ICE_CONTROLLED)
+_CONTROLLING: Final = int(Attribute.ICE_CONTROLLING)
 _UNKNOWN_ATTRIBUTE = 420
 _ROLE_CONFLICT = 487
 _PASSING_ERRORS = frozenset({401, 420, 430, 438, 500})
@@ -58,10 +61,12 @@ def _loses_conflict(
     context: IceContext, generations: Generations, message: Message, now: float
 ) -> bool:
     """Repair a role conflict (RFC 8445 section 7.3.1.1); tell whether the peer must switch."""
-    theirs = rival_tie_breaker(message, context.role)
-    if theirs is None:
+    controlling = context.role is IceRole.CONTROLLING
+    value = message.values.get(_CONTROLLING if controlling else _CONTROLLED)
+    if value is None:
         return False
-    if context.role is IceRole.CONTROLLING:
+    theirs = int.from_bytes(value[:8], "big")
+    if controlling:
         if context.tie_breaker >= theirs:
             return True
     # a lite agent cannot control: the peer has to

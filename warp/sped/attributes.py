@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
+from typing import Final
 from zlib import crc32
 
 from warp.errors import Discard
@@ -37,9 +38,9 @@ class SpedDiscard(enum.Enum):
     NOT_HANDSHAKE = "captured bytes belong to no handshake flight"
 
 
-def datagram_hash(datagram: bytes) -> int:
-    """Return what acknowledges a datagram: CRC-32 (RFC 1952) without FINGERPRINT's XOR."""
-    return crc32(datagram)
+datagram_hash: Final = crc32
+"""`datagram_hash(datagram: bytes) -> int`: what acknowledges a datagram, CRC-32 (RFC 1952) without
+FINGERPRINT's XOR."""
 
 
 def encode_acknowledgement(hashes: Sequence[int]) -> bytes:
@@ -49,10 +50,10 @@ def encode_acknowledgement(hashes: Sequence[int]) -> bytes:
 
 def decode_acknowledgement(value: bytes) -> tuple[int, ...]:
     """Return the acknowledged hashes; raises `Discard` when the value is no such list."""
-    count, rest = divmod(len(value), 4)
-    if rest or count > _MAX_ACCEPTED_ACKNOWLEDGEMENTS:
+    size = len(value)
+    if size & 3 or size > 4 * _MAX_ACCEPTED_ACKNOWLEDGEMENTS:
         raise Discard(SpedDiscard.MALFORMED_ACKNOWLEDGEMENT)
-    return _LISTS[count].unpack(value)
+    return _LISTS[size >> 2].unpack(value)
 
 
 def is_dtls(data: bytes) -> bool:
@@ -66,7 +67,7 @@ def is_handshake_datagram(data: bytes) -> bool:
     Handshake, ChangeCipherSpec, or a DTLS 1.3 record of epoch 2. Application data (and the DTLS
     acknowledgement of a last flight, epoch 3) would push out entries which are still needed.
     """
-    if not is_dtls(data):
+    if len(data) < _DTLS_RECORD_MIN_BYTES:
         return False
     first = data[0]
     if first & _UNIFIED_MASK == _UNIFIED_HEADER:
