@@ -57,16 +57,12 @@ class TimerTable(Generic[Reason]):
 
     def pop_expired(self, now: float) -> list[Reason]:
         """Remove and return the reasons whose deadline is at or before `now`, earliest first."""
-        if self.due is None or self.due > now:
-            return []
-        deadlines = self._deadlines
-        if len(deadlines) == 1:
-            self.due = None
-            return [deadlines.popitem()[0]]
-        expired = [reason for reason, deadline in deadlines.items() if deadline <= now]
-        if len(expired) > 1:
-            expired.sort(key=deadlines.__getitem__)
-        for reason in expired:
+        expired: list[Reason] = []
+        deadlines, due = self._deadlines, self.due
+        while due is not None and due <= now:
+            reason = min(deadlines, key=deadlines.__getitem__)
             del deadlines[reason]
-        self.due = min(deadlines.values(), default=None)
+            expired.append(reason)
+            due = min(deadlines.values(), default=None)
+        self.due = due
         return expired

@@ -40,6 +40,7 @@ _STATUS_INPUTS = {
     PathStatus.CONSENT_LOST: Input.CONSENT_LOST,
     PathStatus.EXHAUSTED: Input.EXHAUSTED,
 }
+_REFLEXIVE = (CandidateType.SERVER_REFLEXIVE, CandidateType.PEER_REFLEXIVE)
 _ENDED = (IceState.FAILED, IceState.CLOSED)
 _CHANGED = {state: StateChanged(state) for state in IceState}
 
@@ -156,8 +157,7 @@ class IceAgent:
         """
         if not candidate.is_usable or self.state is IceState.CLOSED:
             return
-        reflexive = (CandidateType.SERVER_REFLEXIVE, CandidateType.PEER_REFLEXIVE)
-        if base is None and candidate.type in reflexive:
+        if base is None and candidate.type in _REFLEXIVE:
             base = candidate.related_address
         base = base or candidate.address
         held = self._locals.get(base)

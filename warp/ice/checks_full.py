@@ -245,18 +245,19 @@ class FullChecks:
     ) -> None:
         """Take an authenticated answer: the pair is valid (RFC 8445 section 7.2.5.3)."""
         self._sender.transactions.close(transaction_id)
-        pair = check.pair
+        pair, context = check.pair, self._context
         if self.checklist.pairs.get(pair.flow) is not pair:
             return  # its local address has gone meanwhile
-        pair.note_rtt(now - check.sent_at)
+        rtt_s = now - check.sent_at
+        pair.note_rtt(rtt_s)
         fresh = pair.state is not PairState.SUCCEEDED
         pair.become(PairInput.ANSWERED)
         pair.checks, pair.last_response_at, pair.mapped_address = 0, now, mapped
         if fresh:
             self.checklist.unfreeze(pair.foundation)
-            self._context.happened.append(PairValidated(pair.flow, now - check.sent_at))
-            self._context.announce(pair.flow)
-            self._context.emit(now, "ice:pair_validated", pair.flow, rtt_s=now - check.sent_at)
+            context.happened.append(PairValidated(pair.flow, rtt_s))
+            context.announce(pair.flow)
+            context.emit(now, "ice:pair_validated", pair.flow, rtt_s=rtt_s)
         in_use = self._life.active
         self._settle_nomination(pair, check, now)
         self._refresh(now)

@@ -47,17 +47,19 @@ class CheckSender:
 
     def next_due(self, now: float) -> float | None:
         """Return when the next check may leave (maybe `now`), or None without any."""
-        checklist = self._checklist
+        checklist, candidate = self._checklist, self._nominator.candidate
         if self.burst and checklist.pairs:
             return now
-        earliest = self._last_check_at + self._context.config.check_interval_s
-        soonest = checklist.ordinary_due(now if earliest < now else earliest)
-        triggered, candidate = checklist.triggered_due(), self._nominator.candidate
-        if triggered is not None and (soonest is None or triggered < soonest):
-            soonest = triggered
-        if candidate is not None and (soonest is None or candidate.due_at < soonest):
-            soonest = candidate.due_at
-        return now if soonest is not None and soonest < now else soonest
+        if candidate is not None and candidate.due_at <= now:
+            return now
+        paced = self._last_check_at + self._context.config.check_interval_s
+        due = checklist.ordinary_due(now if paced < now else paced)
+        triggered = checklist.triggered_due()
+        if triggered is not None and (due is None or triggered < due):
+            due = triggered
+        if candidate is not None and (due is None or candidate.due_at < due):
+            due = candidate.due_at
+        return now if due is not None and due < now else due
 
     def send_due(self, active: CandidatePair | None, now: float) -> None:
         """Send every check that is due; `active` is the path in use, if there is one."""
