@@ -41,6 +41,7 @@ _STATUS_INPUTS = {
     PathStatus.EXHAUSTED: Input.EXHAUSTED,
 }
 _REFLEXIVE = (CandidateType.SERVER_REFLEXIVE, CandidateType.PEER_REFLEXIVE)
+_REQUEST, _SUCCESS = MessageClass.REQUEST, MessageClass.SUCCESS
 _ENDED = (IceState.FAILED, IceState.CLOSED)
 _CHANGED = {state: StateChanged(state) for state in IceState}
 
@@ -240,9 +241,9 @@ class IceAgent:
             if message.method != BINDING:
                 raise Discard(IceDiscard.NOT_BINDING)
             kind = message.message_class
-            if kind is MessageClass.REQUEST:
+            if kind is _REQUEST:
                 receive_request(self._context, self._generations, message, flow, now)
-            elif kind is MessageClass.SUCCESS:
+            elif kind is _SUCCESS:
                 receive_success(self._context, self._generations, message, flow, now)
             elif kind is MessageClass.ERROR:
                 receive_error(self._context, self._generations, message, now)
@@ -300,8 +301,9 @@ class IceAgent:
         if status is not self._status:
             self._status = status
             self._become(_STATUS_INPUTS[status], now)
-        alone = generations.previous is None
-        self.settled_flow = paths.flow if alone else generations.in_use.paths.flow
+        if generations.previous is not None:
+            paths = generations.in_use.paths
+        self.settled_flow = paths.flow
 
     def _become(self, why: Input, now: float) -> None:
         state = TRANSITIONS.get((self.state, why))

@@ -257,7 +257,8 @@ class FullChecks:
             self.checklist.unfreeze(pair.foundation)
             context.happened.append(PairValidated(pair.flow, rtt_s))
             context.announce(pair.flow)
-            context.emit(now, "ice:pair_validated", pair.flow, rtt_s=rtt_s)
+            if context.trace is not None:
+                context.emit(now, "ice:pair_validated", pair.flow, rtt_s=rtt_s)
         in_use = self._life.active
         self._settle_nomination(pair, check, now)
         self._refresh(now)

@@ -84,19 +84,21 @@ class Generations:
 
     def open_check(self, message: Message) -> tuple[Generation, Transaction]:
         """Return the check that an authenticated answer belongs to; raises `Discard`."""
-        for generation in self.all():
+        generation = self.current
+        check = generation.paths.find(message.transaction_id)
+        if check is None and self.previous is not None:
+            generation = self.previous
             check = generation.paths.find(message.transaction_id)
-            if check is None:
-                continue
-            key = generation.keys.remote_key
-            if key is None:
-                raise InternalError("a check was sent without the peer's password")
-            if not message.verify_integrity(key):
-                raise Discard(IceDiscard.WRONG_INTEGRITY)
-            if unknown_required(message):
-                raise Discard(IceDiscard.UNKNOWN_REQUIRED_ATTRIBUTE)
-            return generation, check
-        raise Discard(IceDiscard.UNKNOWN_TRANSACTION)
+        if check is None:
+            raise Discard(IceDiscard.UNKNOWN_TRANSACTION)
+        key = generation.keys.remote_key
+        if key is None:
+            raise InternalError("a check was sent without the peer's password")
+        if not message.verify_integrity(key):
+            raise Discard(IceDiscard.WRONG_INTEGRITY)
+        if unknown_required(message):
+            raise Discard(IceDiscard.UNKNOWN_REQUIRED_ATTRIBUTE)
+        return generation, check
 
     def switch_role(self, now: float) -> None:
         """Take the other role and recompute what depends on it."""

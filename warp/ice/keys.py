@@ -13,7 +13,6 @@ class Keys:
 
     __slots__ = (
         "_incoming",
-        "_incoming_prefix",
         "_local_key",
         "_remote_key",
         "_username_attribute",
@@ -25,8 +24,8 @@ class Keys:
     def __init__(self, local: IceCredentials) -> None:
         self.local = local
         self._local_key: HmacSha1 | None = None
-        self._incoming_prefix = f"{local.ufrag}:".encode()
-        self._incoming: bytes | None = None
+        # USERNAME of the peer's checks; its end is unknown as long as `remote` is
+        self._incoming = f"{local.ufrag}:".encode()
         self.remote: IceCredentials | None = None
         self._remote_key: HmacSha1 | None = None
         self.remote_is_lite = False
@@ -60,13 +59,13 @@ class Keys:
 
     def set_remote(self, remote: IceCredentials, lite: bool) -> None:
         """Take the peer's half. Raises `UsageError` when it cannot be used."""
-        if self.remote is not None and self.remote != remote:
-            raise InvalidState("the peer's credentials changed: call restart first")
-        if len(remote.ufrag) + 1 + len(self.local.ufrag) > MAX_USERNAME_BYTES:
-            raise InvalidConfig("both ufrags together have at most 507 characters")
         if self.remote is None:
+            if len(remote.ufrag) + 1 + len(self.local.ufrag) > MAX_USERNAME_BYTES:
+                raise InvalidConfig("both ufrags together have at most 507 characters")
             self.remote = remote
-            self._incoming = self._incoming_prefix + remote.ufrag.encode()
+            self._incoming += remote.ufrag.encode()
+        elif self.remote != remote:
+            raise InvalidState("the peer's credentials changed: call restart first")
         self.remote_is_lite = lite
 
     def admit(self, username: bytes) -> bool:
@@ -74,6 +73,6 @@ class Keys:
 
         Before the peer's ufrag is known only our own half counts (RFC 8445 section 7.3).
         """
-        if self._incoming is not None:
-            return username == self._incoming
-        return username.startswith(self._incoming_prefix)
+        if self.remote is None:
+            return username.startswith(self._incoming)
+        return username == self._incoming

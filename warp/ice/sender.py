@@ -17,8 +17,6 @@ from warp.ice.pair import CandidatePair, PairInput
 from warp.ice.rider import BODY_LIMIT_BYTES
 from warp.ice.transactions import Transaction, Transactions
 
-_MAX_CHECKS_AT_ONCE = 128
-
 
 class CheckSender:
     """Knows when the next check is due and sends what is due."""
@@ -63,22 +61,20 @@ class CheckSender:
 
     def send_due(self, active: CandidatePair | None, now: float) -> None:
         """Send every check that is due; `active` is the path in use, if there is one."""
-        for _ in range(_MAX_CHECKS_AT_ONCE):
-            pair = self._checklist.pop_triggered(now)
-            if pair is None:
-                break
+        checklist = self._checklist
+        while (pair := checklist.pop_triggered(now)) is not None:
             self._send_several(pair, active, now)
         candidate = self._nominator.candidate
         if candidate is not None and candidate.due_at <= now:
             self.send(candidate, now)
         if self.burst:
             burst, self.burst = self.burst, 0
-            best = active or self._checklist.best_to_check()
+            best = active or checklist.best_to_check()
             if best is not None:
                 for _ in range(burst):
                     self.send(best, now, extra=True)
         if now >= self._last_check_at + self._context.config.check_interval_s:
-            pair = self._checklist.next_ordinary(now)
+            pair = checklist.next_ordinary(now)
             if pair is not None:
                 self._send_several(pair, active, now)
 

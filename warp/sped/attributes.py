@@ -20,7 +20,8 @@ MAX_ACKNOWLEDGEMENTS = 4  # section 3.3.2.2
 MAX_BODY_BYTES = 1168  # STUN length field before MESSAGE-INTEGRITY, as libwebrtc limits it
 ATTRIBUTE_HEADER_BYTES = 4
 _MAX_ACCEPTED_ACKNOWLEDGEMENTS = 16  # more than four is against the draft, but harmless
-_LISTS = [struct.Struct(f"!{count}I") for count in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)]
+# by the bytes of the list
+_LISTS = {4 * n: struct.Struct(f"!{n}I") for n in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)}
 _DTLS_RECORD_MIN_BYTES = 13
 _CHANGE_CIPHER_SPEC, _HANDSHAKE = 20, 22
 _UNIFIED_HEADER, _UNIFIED_MASK, _EPOCH_BITS = 0x20, 0xE0, 0x03
@@ -45,15 +46,15 @@ FINGERPRINT's XOR."""
 
 def encode_acknowledgement(hashes: Sequence[int]) -> bytes:
     """Return the value of an acknowledgement attribute."""
-    return _LISTS[len(hashes)].pack(*hashes)
+    return _LISTS[4 * len(hashes)].pack(*hashes)
 
 
 def decode_acknowledgement(value: bytes) -> tuple[int, ...]:
     """Return the acknowledged hashes; raises `Discard` when the value is no such list."""
-    size = len(value)
-    if size & 3 or size > 4 * _MAX_ACCEPTED_ACKNOWLEDGEMENTS:
+    form = _LISTS.get(len(value))
+    if form is None:
         raise Discard(SpedDiscard.MALFORMED_ACKNOWLEDGEMENT)
-    return _LISTS[size >> 2].unpack(value)
+    return form.unpack(value)
 
 
 def is_dtls(data: bytes) -> bool:

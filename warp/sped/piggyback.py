@@ -201,14 +201,14 @@ class Piggyback:
         if room < 0:
             return []
         acknowledgement = encode_acknowledgement(self._received)
-        if len(acknowledgement) > room:
-            acknowledgement = b""
+        left = room - len(acknowledgement)
+        if left < 0:
+            acknowledgement, left = b"", room
         attributes = [(_ACKNOWLEDGEMENT, acknowledgement)]
         request = message_class is _REQUEST
         carried, size = None, 0
         if self._pending:
-            room -= len(acknowledgement) + ATTRIBUTE_HEADER_BYTES
-            index = self._choose(room, limited=request)
+            index = self._choose(left - ATTRIBUTE_HEADER_BYTES, limited=request)
             if index is not None:
                 datagram, carried = self._pending[index], self._hashes[index]
                 size = _CHECK_OVERHEAD_BYTES + len(datagram)
@@ -259,13 +259,13 @@ class Piggyback:
         check = None if kind is _REQUEST else self._forget_check(message.transaction_id)
         if kind is MessageClass.ERROR:
             return []
-        acknowledgement = message.values.get(_ACKNOWLEDGEMENT)
-        data = message.values.get(_DATA)
+        values = message.values
+        acknowledgement, data = values.get(_ACKNOWLEDGEMENT), values.get(_DATA)
         if acknowledgement is not None:
             self._receive_acknowledgement(acknowledgement, check, now)
         # a response to a request without attributes tells nothing
         elif data is None and not self._supported and (kind is _REQUEST or check is not None):
-            self._apply(PiggybackInput.SUPPORT_MISSING, now)
+            self._become(PiggybackInput.SUPPORT_MISSING, now)
         if data is not None and not self._supported:
             self._see_support(now)
         if data:
@@ -276,12 +276,12 @@ class Piggyback:
             return [data]
         if not self._pending:
             # the peer wants no acknowledgement and nothing of ours is missing there
-            self._apply(PiggybackInput.SETTLED, now)
+            self._become(PiggybackInput.SETTLED, now)
         return []
 
     def _see_support(self, now: float) -> None:
         self._supported = True
-        self._apply(PiggybackInput.SUPPORT_SEEN, now)
+        self._become(PiggybackInput.SUPPORT_SEEN, now)
 
     def _receive_acknowledgement(
         self, value: bytes, check: tuple[int | None, int] | None, now: float
@@ -337,7 +337,7 @@ class Piggyback:
             self._forget_pending()
         # a DTLS 1.3 server may send data before it has the client's last flight
         self._only_dtls_proves = is_client and is_dtls13 and self._config.peer_sends_early_data
-        self._apply(PiggybackInput.HANDSHAKE_COMPLETED, now)
+        self._become(PiggybackInput.HANDSHAKE_COMPLETED, now)
 
     def handle_peer_data(self, evidence: Evidence, now: float) -> None:
         """Learn of something authenticated from the peer that may prove our last flight's arrival.
@@ -348,21 +348,19 @@ class Piggyback:
             return
         if self._only_dtls_proves and evidence is not Evidence.DTLS_ACKNOWLEDGEMENT:
             return
-        self._apply(PiggybackInput.LAST_FLIGHT_PROVEN, now)
+        self._become(PiggybackInput.LAST_FLIGHT_PROVEN, now)
 
     def handle_failed(self, now: float) -> None:
         """Learn that DTLS failed: nothing rides any more and nothing is kept."""
-        self._apply(PiggybackInput.HANDSHAKE_FAILED, now)
+        self._become(PiggybackInput.HANDSHAKE_FAILED, now)
         self._forget_pending()
 
     # ---- one table, one mutator
 
-    def _apply(self, what: PiggybackInput, now: float) -> None:
-        state = TRANSITIONS.get((self.state, what))
-        if state is not None:
-            self._become(state, what, now)
-
-    def _become(self, state: PiggybackState, why: PiggybackInput, now: float) -> None:
+    def _become(self, why: PiggybackInput, now: float) -> None:
+        state = TRANSITIONS.get((self.state, why))
+        if state is None:
+            return
         if self._trace is not None:
             self._trace.emit(
                 now,
