@@ -30,15 +30,15 @@ class TimerTable(Generic[Reason]):
 
     def arm(self, reason: Reason, deadline: float) -> None:
         """Set the deadline of `reason`, replacing an earlier one."""
-        deadlines, due = self._deadlines, self.due
+        due = self.due
         if due is None or deadline <= due:
             self.due = deadline
-            deadlines[reason] = deadline
+        elif self._deadlines.get(reason) == due:
+            # the earliest is put off
+            self._deadlines[reason] = deadline
+            self.due = min(self._deadlines.values())
             return
-        was_first = deadlines.get(reason) == due
-        deadlines[reason] = deadline
-        if was_first:
-            self.due = min(deadlines.values())
+        self._deadlines[reason] = deadline
 
     def cancel(self, reason: Reason) -> None:
         """Forget the deadline of `reason`; harmless when none is armed."""

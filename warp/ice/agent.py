@@ -142,11 +142,12 @@ class IceAgent:
         """
         if lite and self._context.config.lite:
             raise InvalidConfig("two lite agents cannot check each other: make one side full")
-        self._generations.current.keys.set_remote(credentials, lite)
+        generation = self._generations.current
+        generation.keys.set_remote(credentials, lite)
         if lite and self._context.role is IceRole.CONTROLLED:
             self._generations.switch_role(now)  # RFC 8445 section 6.1.1: the full side controls
             self._settle(now)
-        self._generations.current.paths.note_remote(now)
+        generation.paths.note_remote(now)
 
     def add_local_candidate(
         self, candidate: Candidate, now: float, *, base: Address | None = None

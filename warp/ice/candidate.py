@@ -253,12 +253,14 @@ def _parse_candidate(line: str) -> Candidate:
     kind = _TYPES.get(kind_text.lower())
     if typ.lower() != "typ" or kind is None:
         raise CandidateError(CandidateFault.BAD_TYPE, line)
-    extensions = _extensions(fields[8:], line) if len(fields) > 8 else []
     related: Address | None = None
-    if len(extensions) >= 2 and extensions[0][0] == "raddr" and extensions[1][0] == "rport":
-        related_port = _number(extensions[1][1], 0xFFFF, CandidateFault.BAD_PORT, line)
-        related = (_host(extensions[0][1], line), related_port)
-        extensions = extensions[2:]
+    extensions: list[tuple[str, str]] = []
+    if len(fields) > 8:
+        extensions = _extensions(fields[8:], line)
+        if len(extensions) >= 2 and extensions[0][0] == "raddr" and extensions[1][0] == "rport":
+            related_port = _number(extensions[1][1], 0xFFFF, CandidateFault.BAD_PORT, line)
+            related = (_host(extensions[0][1], line), related_port)
+            extensions = extensions[2:]
     return Candidate(
         foundation=foundation,
         component=component,

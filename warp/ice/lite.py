@@ -110,7 +110,7 @@ class LitePaths:
             self._select(flow, now)
         elif self.selected_flow is None and flow != self.flow:
             self._use(flow, now)
-        if flow == self.flow and self._quiet:
+        if self._quiet and flow == self.flow:
             self._quiet = False
             self._arm_life(now)
         return first

@@ -23,9 +23,9 @@ _MAX_ACCEPTED_ACKNOWLEDGEMENTS = 16  # more than four is against the draft, but 
 # by the bytes of the list
 _LISTS = {4 * n: struct.Struct(f"!{n}I") for n in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)}
 _DTLS_RECORD_MIN_BYTES = 13
-_CHANGE_CIPHER_SPEC, _HANDSHAKE = 20, 22
-_UNIFIED_HEADER, _UNIFIED_MASK, _EPOCH_BITS = 0x20, 0xE0, 0x03
-_HANDSHAKE_EPOCH = 2  # RFC 9147 section 6.1
+_PLAIN = (22, 20)  # Handshake, ChangeCipherSpec
+_UNIFIED_EPOCH_MASK = 0xE3  # of a DTLS 1.3 record's first byte: its kind, and bits of its epoch
+_UNIFIED_HANDSHAKE = 0x20 | 2  # epoch 2, RFC 9147 section 6.1
 
 SPED_OPTIONS = ("sped", "googspedv1", "goog-sped-v1")
 """ice-options tokens that mean SPED: the draft's, Chromium 155 on, Chromium 149 to 154."""
@@ -71,9 +71,7 @@ def is_handshake_datagram(data: bytes) -> bool:
     if len(data) < _DTLS_RECORD_MIN_BYTES:
         return False
     first = data[0]
-    if first & _UNIFIED_MASK == _UNIFIED_HEADER:
-        return first & _EPOCH_BITS == _HANDSHAKE_EPOCH
-    return first in (_HANDSHAKE, _CHANGE_CIPHER_SPEC)
+    return first in _PLAIN or first & _UNIFIED_EPOCH_MASK == _UNIFIED_HANDSHAKE
 
 
 def echo_options(offered: Sequence[str]) -> list[str]:

@@ -91,7 +91,8 @@ TRANSITIONS: Final[dict[tuple[PiggybackState, PiggybackInput], PiggybackState]] 
     (_S.COMPLETE, _I.HANDSHAKE_FAILED): _S.OFF,
 }
 """Pairs that are absent leave the state as it is."""
-_ACTIVE: Final = frozenset((_S.TENTATIVE, _S.CONFIRMED, _S.PENDING))
+_UNFINISHED: Final = (_S.TENTATIVE, _S.CONFIRMED)
+_ACTIVE: Final = frozenset((*_UNFINISHED, _S.PENDING))
 
 
 class Piggyback:
@@ -225,10 +226,11 @@ class Piggyback:
             left = self._config.outstanding_limit_bytes - self._outstanding_bytes
             most = min(most, left - _CHECK_OVERHEAD_BYTES)
         pending, turn = self._pending, self._next
-        count = len(pending)
-        for index in range(turn, turn + count):
-            if len(pending[index % count]) <= most:
-                return index % count
+        for _ in pending:
+            turn %= len(pending)
+            if len(pending[turn]) <= most:
+                return turn
+            turn += 1
         return None
 
     def _remember_check(self, transaction_id: bytes, carried: int | None, size: int) -> None:
@@ -330,7 +332,7 @@ class Piggyback:
         """
         if self.state is PiggybackState.OFF:
             self._forget_pending()  # it went directly, and DTLS repeats what it has to
-        if self.state not in (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED):
+        if self.state not in _UNFINISHED:
             return
         is_dtls13 = version == _DTLS_1_3
         if is_client != is_dtls13:

@@ -281,11 +281,11 @@ def peek_username(data: bytes) -> tuple[str, str] | None:
         return None
     at = HEADER_BYTES
     for _ in range(_MAX_ATTRIBUTES):
-        if at + 4 > size:
-            return None
         kind, length = _PAIR.unpack_from(data, at)
         end = at + 4 + length
         if kind == _USERNAME:
             return split_username(data[at + 4 : end]) if end <= size else None
         at = (end + 3) & ~3
+        if at + 4 > size:
+            break
     return None
