@@ -322,7 +322,8 @@ class FullChecks:
             return
         self._nominator.candidate = pair
         pair.checks, pair.due_at = 0, now
-        self._context.emit(now, "ice:nominating", pair.flow)
+        if self._context.trace is not None:
+            self._context.emit(now, "ice:nominating", pair.flow)
 
     def _select(self, pair: CandidatePair, now: float) -> None:
         if pair is self._nominator.selected:

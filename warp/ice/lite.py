@@ -203,8 +203,10 @@ class LitePaths:
     def _select(self, flow: Flow, now: float) -> None:
         self.selected_flow = flow
         self._selected_at = now
-        self._context.happened.append(PairSelected(flow))
-        self._context.emit(now, "ice:pair_selected", flow)
+        context = self._context
+        context.happened.append(PairSelected(flow))
+        if context.trace is not None:
+            context.emit(now, "ice:pair_selected", flow)
         if flow != self.flow:
             self._use(flow, now)
 

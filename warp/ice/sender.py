@@ -80,12 +80,12 @@ class CheckSender:
 
     def _send_several(self, pair: CandidatePair, active: CandidatePair | None, now: float) -> None:
         """Send one check, and before any pair is valid as many as the rider has use for."""
-        count = 1
+        wanted = 1
         if active is None and self._context.rider is not None:
-            wanted = self._context.rider.wanted_checks()
-            count = max(1, min(wanted, self._context.config.max_burst_checks))
-        for index in range(count):
-            self.send(pair, now, extra=index > 0)
+            wanted = min(self._context.rider.wanted_checks(), self._context.config.max_burst_checks)
+        self.send(pair, now)
+        for _ in range(1, wanted):
+            self.send(pair, now, extra=True)
 
     def send(self, pair: CandidatePair, now: float, *, extra: bool = False) -> None:
         """Send one check, a transaction of its own; an `extra` one does not slow the pair."""

@@ -33,8 +33,9 @@ HEADER_BYTES = 20
 BINDING = 0x001
 _MAX_ATTRIBUTES = 64
 _COOKIE: Final = MAGIC_COOKIE.to_bytes(4, "big")
-_HEAD: Final = struct.Struct("!HHI")
-_PAIR: Final = struct.Struct("!HH")
+_unpack_head: Final = struct.Struct("!HHI").unpack_from
+_PAIR: Final = struct.Struct("!HH")  # type and length, of a message or of an attribute
+_pack_pair, _unpack_pair = _PAIR.pack, _PAIR.unpack_from
 _INTEGRITY: Final = int(Attribute.MESSAGE_INTEGRITY)
 _INTEGRITY_SHA256: Final = int(Attribute.MESSAGE_INTEGRITY_SHA256)
 _FINGERPRINT: Final = int(Attribute.FINGERPRINT)
@@ -154,24 +155,23 @@ def parse_message(data: bytes) -> Message:
     size = len(data)
     if size < HEADER_BYTES:
         raise Discard(StunDiscard.NOT_STUN)
-    kind, length, cookie = _HEAD.unpack_from(data)
+    kind, length, cookie = _unpack_head(data)
     if kind > 0x3FFF or cookie != MAGIC_COOKIE:
         raise Discard(StunDiscard.NOT_STUN)
     if length & 3 or length + HEADER_BYTES != size:
         raise Discard(StunDiscard.BAD_LENGTH)
     attributes: list[tuple[int, bytes]] = []
-    append, pair = attributes.append, _PAIR.unpack_from
     at = HEADER_BYTES
     integrity_at = sha256_at = 0
     # sizes are multiples of 4, so a header never straddles the end
     while at < size:
-        attribute, length = pair(data, at)
+        attribute, length = _unpack_pair(data, at)
         if attribute in _TAIL:
             integrity_at, sha256_at = _parse_tail(data, at)
             break
         begin = at + 4
         end = begin + length
-        append((attribute, data[begin:end]))
+        attributes.append((attribute, data[begin:end]))
         at = (end + 3) & ~3
     if at > size:
         raise Discard(StunDiscard.BAD_ATTRIBUTE)
@@ -196,7 +196,7 @@ def _parse_tail(data: bytes, at: int) -> tuple[int, int]:
             return at, 0
     integrity_at = sha256_at = 0
     while at < size:
-        attribute, length = _PAIR.unpack_from(data, at)
+        attribute, length = _unpack_pair(data, at)
         end = at + 4 + length
         if end > size:
             raise Discard(StunDiscard.BAD_ATTRIBUTE)
@@ -241,11 +241,10 @@ def build_message(
 
 def encode_attributes(attributes: Iterable[tuple[int, bytes]]) -> bytes:
     """Return attributes as they stand in a message, each padded to a multiple of 4 bytes."""
-    pack = _PAIR.pack
     body = b""
     for kind, value in attributes:
         size = len(value)
-        body += pack(kind, size) + value + _PADDING[size & 3]
+        body += _pack_pair(kind, size) + value + _PADDING[size & 3]
     return body
 
 
@@ -257,17 +256,16 @@ def seal_message(
     fingerprint: bool = True,
 ) -> bytes:
     """Return one message: encoded attributes between its header, integrity and FINGERPRINT."""
-    pack = _PAIR.pack
     length = len(body)
     rest = _COOKIE + transaction_id + body
     if integrity_key is not None:
         # the length field counts up to the end of the attribute that is being made
         length += INTEGRITY_ATTRIBUTE_BYTES
-        covered = pack(message_type, length) + rest
+        covered = _pack_pair(message_type, length) + rest
         rest += b"\x00\x08\x00\x14" + integrity_key.digest(covered)
     if not fingerprint:
-        return pack(message_type, length) + rest
-    head = pack(message_type, length + FINGERPRINT_ATTRIBUTE_BYTES) + rest
+        return _pack_pair(message_type, length) + rest
+    head = _pack_pair(message_type, length + FINGERPRINT_ATTRIBUTE_BYTES) + rest
     return head + b"\x80\x28\x00\x04" + (crc32(head) ^ FINGERPRINT_XOR).to_bytes(4, "big")
 
 
@@ -281,7 +279,7 @@ def peek_username(data: bytes) -> tuple[str, str] | None:
         return None
     at = HEADER_BYTES
     for _ in range(_MAX_ATTRIBUTES):
-        kind, length = _PAIR.unpack_from(data, at)
+        kind, length = _unpack_pair(data, at)
         end = at + 4 + length
         if kind == _USERNAME:
             return split_username(data[at + 4 : end]) if end <= size else None
