@@ -45,6 +45,7 @@ _PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
 _USUAL_TAIL: Final = struct.Struct("!I20xII")  # MESSAGE-INTEGRITY, then FINGERPRINT
 _INTEGRITY_HEAD: Final = _INTEGRITY << 16 | 20
 _FINGERPRINT_HEAD: Final = _FINGERPRINT << 16 | 4
+_pack_fingerprint: Final = struct.Struct("!II").pack
 
 
 class MessageClass(enum.IntEnum):
@@ -266,7 +267,7 @@ def seal_message(
     if not fingerprint:
         return _pack_pair(message_type, length) + rest
     head = _pack_pair(message_type, length + FINGERPRINT_ATTRIBUTE_BYTES) + rest
-    return head + b"\x80\x28\x00\x04" + (crc32(head) ^ FINGERPRINT_XOR).to_bytes(4, "big")
+    return head + _pack_fingerprint(_FINGERPRINT_HEAD, crc32(head) ^ FINGERPRINT_XOR)
 
 
 def peek_username(data: bytes) -> tuple[str, str] | None:
