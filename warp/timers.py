@@ -30,19 +30,21 @@ class TimerTable(Generic[Reason]):
 
     def arm(self, reason: Reason, deadline: float) -> None:
         """Set the deadline of `reason`, replacing an earlier one."""
-        deadlines, earliest = self._deadlines, self.due
-        replaced = deadlines.get(reason)
-        deadlines[reason] = deadline
-        if earliest is None or deadline <= earliest:
+        due = self.due
+        if due is None or deadline <= due:
             self.due = deadline
-        elif replaced == earliest:
-            self.due = min(deadlines.values())
+        elif self._deadlines.get(reason) == due:
+            # the earliest is put off
+            self._deadlines[reason] = deadline
+            self.due = min(self._deadlines.values())
+            return
+        self._deadlines[reason] = deadline
 
     def cancel(self, reason: Reason) -> None:
         """Forget the deadline of `reason`; harmless when none is armed."""
-        dropped = self._deadlines.pop(reason, None)
-        if dropped is not None and dropped == self.due:
-            self.due = min(self._deadlines.values(), default=None)
+        deadlines = self._deadlines
+        if reason in deadlines and deadlines.pop(reason) == self.due:
+            self.due = min(deadlines.values(), default=None)
 
     def cancel_all(self) -> None:
         """Forget every deadline."""
@@ -55,13 +57,12 @@ class TimerTable(Generic[Reason]):
 
     def pop_expired(self, now: float) -> list[Reason]:
         """Remove and return the reasons whose deadline is at or before `now`, earliest first."""
-        if self.due is None or self.due > now:
-            return []
-        if len(self._deadlines) == 1:
-            self.due = None
-            return [self._deadlines.popitem()[0]]
-        due = sorted((d, i, r) for i, (r, d) in enumerate(self._deadlines.items()) if d <= now)
-        for _, _, reason in due:
-            del self._deadlines[reason]
-        self.due = min(self._deadlines.values(), default=None)
-        return [reason for _, _, reason in due]
+        expired: list[Reason] = []
+        deadlines, due = self._deadlines, self.due
+        while due is not None and due <= now:
+            reason = min(deadlines, key=deadlines.__getitem__)
+            del deadlines[reason]
+            expired.append(reason)
+            due = min(deadlines.values(), default=None)
+        self.due = due
+        return expired

@@ -29,6 +29,7 @@ from warp.stun import (
     MessageClass,
     parse_message,
 )
+from warp.timers import earliest
 from warp.trace import Trace
 
 _STATUS_INPUTS = {
@@ -39,6 +40,8 @@ _STATUS_INPUTS = {
     PathStatus.CONSENT_LOST: Input.CONSENT_LOST,
     PathStatus.EXHAUSTED: Input.EXHAUSTED,
 }
+_REFLEXIVE = (CandidateType.SERVER_REFLEXIVE, CandidateType.PEER_REFLEXIVE)
+_REQUEST, _SUCCESS = MessageClass.REQUEST, MessageClass.SUCCESS
 _ENDED = (IceState.FAILED, IceState.CLOSED)
 _CHANGED = {state: StateChanged(state) for state in IceState}
 
@@ -128,7 +131,6 @@ class IceAgent:
         if self.state is IceState.NEW:
             self._become(Input.STARTED, now)
             self._generations.current.paths.start(now)
-            self._settle(now)
 
     def set_remote_credentials(
         self, credentials: IceCredentials, now: float, lite: bool = False
@@ -140,11 +142,12 @@ class IceAgent:
         """
         if lite and self._context.config.lite:
             raise InvalidConfig("two lite agents cannot check each other: make one side full")
-        self._generations.current.keys.set_remote(credentials, lite)
+        generation = self._generations.current
+        generation.keys.set_remote(credentials, lite)
         if lite and self._context.role is IceRole.CONTROLLED:
             self._generations.switch_role(now)  # RFC 8445 section 6.1.1: the full side controls
-        self._generations.current.paths.note_remote(now)
-        self._settle(now)
+            self._settle(now)
+        generation.paths.note_remote(now)
 
     def add_local_candidate(
         self, candidate: Candidate, now: float, *, base: Address | None = None
@@ -156,15 +159,13 @@ class IceAgent:
         """
         if not candidate.is_usable or self.state is IceState.CLOSED:
             return
-        reflexive = (CandidateType.SERVER_REFLEXIVE, CandidateType.PEER_REFLEXIVE)
-        if base is None and candidate.type in reflexive:
+        if base is None and candidate.type in _REFLEXIVE:
             base = candidate.related_address
         base = base or candidate.address
         held = self._locals.get(base)
         if held is None or held.priority < candidate.priority:
             self._locals[base] = candidate
         self._generations.current.paths.add_local(candidate, base, now)
-        self._settle(now)
 
     def remove_local_address(self, host: str, now: float) -> None:
         """Forget an address of ours that went away; the controlling side nominates anew."""
@@ -180,7 +181,6 @@ class IceAgent:
         if not candidate.is_usable or self.state in _ENDED:
             return
         self._generations.current.paths.add_remote(candidate, now)
-        self._settle(now)
 
     def end_of_candidates(self, now: float) -> None:
         """The peer has no more candidates (RFC 8838 section 13).
@@ -242,9 +242,9 @@ class IceAgent:
             if message.method != BINDING:
                 raise Discard(IceDiscard.NOT_BINDING)
             kind = message.message_class
-            if kind is MessageClass.REQUEST:
+            if kind is _REQUEST:
                 receive_request(self._context, self._generations, message, flow, now)
-            elif kind is MessageClass.SUCCESS:
+            elif kind is _SUCCESS:
                 receive_success(self._context, self._generations, message, flow, now)
             elif kind is MessageClass.ERROR:
                 receive_error(self._context, self._generations, message, now)
@@ -264,12 +264,14 @@ class IceAgent:
 
     def get_timer(self) -> float | None:
         """Return the next deadline."""
-        return self._generations.get_timer()
+        generations = self._generations
+        due, previous = generations.current.paths.timers.due, generations.previous
+        return due if previous is None else earliest(due, previous.paths.timers.due)
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        deadline = self._generations.get_timer()
-        if deadline is None or deadline > now:
+        due = self.get_timer()
+        if due is None or due > now:
             return
         for generation in self._generations.all():
             generation.paths.handle_timer(now)
@@ -300,21 +302,23 @@ class IceAgent:
         if status is not self._status:
             self._status = status
             self._become(_STATUS_INPUTS[status], now)
-        alone = generations.previous is None
-        self.settled_flow = paths.flow if alone else generations.in_use.paths.flow
+        if generations.previous is not None:
+            paths = generations.in_use.paths
+        self.settled_flow = paths.flow
 
     def _become(self, why: Input, now: float) -> None:
-        state = TRANSITIONS.get((self.state, why), self.state)
-        if state is self.state:
+        state = TRANSITIONS.get((self.state, why))
+        if state is None or state is self.state:
             return
         self.state = state
-        if self._context.trace is not None:
-            self._context.emit(now, "ice:state_changed", state=state.value, why=why.value)
-        self._context.happened.append(_CHANGED[state])
+        context = self._context
+        if context.trace is not None:
+            context.emit(now, "ice:state_changed", state=state.value, why=why.value)
+        context.happened.append(_CHANGED[state])
         if state is IceState.FAILED:
             self._generations.close()
             lost = why is Input.CONSENT_LOST
-            self._context.happened.append(
+            context.happened.append(
                 Terminated(
                     ConsentLost("the peer has stopped answering consent checks")
                     if lost

@@ -90,8 +90,12 @@ class Candidate:
     @property
     def is_usable(self) -> bool:
         """Whether an agent can check it: UDP, component 1, a numeric unicast address, a port."""
-        udp = self.transport == "udp" and self.component == 1
-        return udp and self.port > 0 and _is_unicast(self.host)
+        return (
+            self.transport == "udp"
+            and self.component == 1
+            and self.port > 0
+            and _is_unicast(self.host)
+        )
 
     def extension(self, name: str) -> str | None:
         """Return the value of an extension (`tcptype`, `ufrag`, ...), or None."""
@@ -104,7 +108,9 @@ class Candidate:
         )
         if self.related_address is not None:
             text += f" raddr {self.related_address[0]} rport {self.related_address[1]}"
-        return text + "".join(f" {name} {value}" for name, value in self.extensions)
+        for name, value in self.extensions:
+            text += f" {name} {value}"
+        return text
 
 
 def candidate_priority(
@@ -194,9 +200,11 @@ def is_link_local(host: str) -> bool:
 
 def _number(text: str, most: int, fault: CandidateFault, line: str) -> int:
     # int() also takes signs, spaces, underscores and other scripts' digits
-    if not (text.isascii() and text.isdigit() and len(text) <= 10) or int(text) > most:
-        raise CandidateError(fault, line)
-    return int(text)
+    if text.isascii() and text.isdigit() and len(text) <= 10:
+        number = int(text)
+        if number <= most:
+            return number
+    raise CandidateError(fault, line)
 
 
 def _host(text: str, line: str) -> str:
@@ -245,12 +253,14 @@ def _parse_candidate(line: str) -> Candidate:
     kind = _TYPES.get(kind_text.lower())
     if typ.lower() != "typ" or kind is None:
         raise CandidateError(CandidateFault.BAD_TYPE, line)
-    extensions = _extensions(fields[8:], line)
     related: Address | None = None
-    if len(extensions) >= 2 and extensions[0][0] == "raddr" and extensions[1][0] == "rport":
-        related_port = _number(extensions[1][1], 0xFFFF, CandidateFault.BAD_PORT, line)
-        related = (_host(extensions[0][1], line), related_port)
-        extensions = extensions[2:]
+    extensions: list[tuple[str, str]] = []
+    if len(fields) > 8:
+        extensions = _extensions(fields[8:], line)
+        if len(extensions) >= 2 and extensions[0][0] == "raddr" and extensions[1][0] == "rport":
+            related_port = _number(extensions[1][1], 0xFFFF, CandidateFault.BAD_PORT, line)
+            related = (_host(extensions[0][1], line), related_port)
+            extensions = extensions[2:]
     return Candidate(
         foundation=foundation,
         component=component,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Final
 
@@ -18,8 +19,11 @@ from warp.stun import (
     Message,
     MessageClass,
     build_message,
+    encode_attributes,
     encode_error_code,
+    encode_type,
     encode_xor_address,
+    seal_message,
 )
 
 PLAIN_ROOM_BYTES = 24
@@ -35,6 +39,13 @@ _ERROR_CODE: Final = int(Attribute.ERROR_CODE)
 _UNKNOWN: Final = int(Attribute.UNKNOWN_ATTRIBUTES)
 _REQUEST: Final = MessageClass.REQUEST
 _SUCCESS: Final = MessageClass.SUCCESS
+_REQUEST_TYPE: Final = encode_type(BINDING, _REQUEST)
+_SUCCESS_TYPE: Final = encode_type(BINDING, _SUCCESS)
+
+# attributes of one length, with their header
+_ROLE_FORM: Final = struct.Struct("!HHQ")
+_PRIORITY_FORM: Final = struct.Struct("!HHI")
+_NOMINATION: Final = encode_attributes([(_USE_CANDIDATE, b"")])
 
 _UNDERSTOOD: Final = frozenset(
     {
@@ -44,49 +55,28 @@ _UNDERSTOOD: Final = frozenset(
     }
 )  # fmt: skip
 _FIRST_OPTIONAL = 0x8000  # RFC 8489 section 14: from here on unknown attributes are ignored
+_USUAL: Final = _UNDERSTOOD.union(kind for kind in Attribute if kind >= _FIRST_OPTIONAL)
 
 
 class CheckRequest:
-    """What an agent needs of a peer's Binding request."""
+    """What a generation's paths need of a peer's authenticated Binding request."""
 
-    __slots__ = (
-        "controlled",
-        "controlling",
-        "priority",
-        "transaction_id",
-        "unknown",
-        "use_candidate",
-        "username",
-    )
+    __slots__ = ("priority", "transaction_id", "use_candidate")
 
     def __init__(self, message: Message) -> None:
+        values = message.values
         self.transaction_id = message.transaction_id
-        self.username: bytes | None = None
-        self.priority: int | None = None
-        self.use_candidate = False
-        self.controlled: int | None = None
-        self.controlling: int | None = None
-        self.unknown: list[int] | None = None
-        # of several of one type the first counts (RFC 8489 section 14)
-        for kind, value in reversed(message.attributes):
-            if kind == _USERNAME:
-                self.username = value
-            elif kind == _PRIORITY:
-                self.priority = int.from_bytes(value[:4], "big")
-            elif kind == _CONTROLLING:
-                self.controlling = int.from_bytes(value[:8], "big")
-            elif kind == _CONTROLLED:
-                self.controlled = int.from_bytes(value[:8], "big")
-            elif kind == _USE_CANDIDATE:
-                self.use_candidate = True
-            elif kind < _FIRST_OPTIONAL and kind not in _UNDERSTOOD:
-                self.unknown = [kind, *(self.unknown or ())]
+        self.use_candidate = _USE_CANDIDATE in values
+        priority = values.get(_PRIORITY)
+        self.priority = None if priority is None else int.from_bytes(priority[:4], "big")
 
 
-def has_unknown_required(message: Message) -> bool:
-    """Tell whether an answer cannot be understood (RFC 8489 section 6.3.3)."""
+def unknown_required(message: Message) -> list[int]:
+    """Return the types, as they came, without which a message is not understood (section 6.3)."""
+    if _USUAL.issuperset(message.values):
+        return []
     required = [kind for kind, _ in message.attributes if kind < _FIRST_OPTIONAL]
-    return not _UNDERSTOOD.issuperset(required)
+    return [kind for kind in required if kind not in _UNDERSTOOD]
 
 
 def build_check(
@@ -100,27 +90,19 @@ def build_check(
     now: float,
 ) -> bytes:
     """Return the datagram of one check; `plain` leaves riders next to no room."""
-    controlling = context.role is IceRole.CONTROLLING
-    username = keys.username
-    attributes = [
-        (_USERNAME, username),
-        (_CONTROLLING if controlling else _CONTROLLED, context.tie_breaker.to_bytes(8, "big")),
-    ]
+    role = _CONTROLLING if context.role is IceRole.CONTROLLING else _CONTROLLED
+    body = keys.username_attribute + _ROLE_FORM.pack(role, 8, context.tie_breaker)
     if nominates:
-        attributes.append((_USE_CANDIDATE, b""))
-    attributes.append((_PRIORITY, pair.check_priority.to_bytes(4, "big")))
+        body += _NOMINATION
+    body += _PRIORITY_FORM.pack(_PRIORITY, 4, pair.check_priority)
     if context.rider is not None:
-        # USERNAME's header, the role (12), PRIORITY (8), USE-CANDIDATE
-        used = 24 + ((len(username) + 3) & ~3) + (4 if nominates else 0)
-        room = BODY_LIMIT_BYTES - used
+        room = BODY_LIMIT_BYTES - len(body)
         if plain:
             room = min(room, PLAIN_ROOM_BYTES)
-        attributes += context.rider.attributes_to_send(
-            _REQUEST, transaction_id, pair.flow, room, now
+        body += encode_attributes(
+            context.rider.attributes_to_send(_REQUEST, transaction_id, pair.flow, room, now)
         )
-    return build_message(
-        BINDING, _REQUEST, transaction_id, attributes, integrity_key=keys.remote_key
-    )
+    return seal_message(_REQUEST_TYPE, transaction_id, body, keys.remote_key)
 
 
 def build_success(
@@ -133,7 +115,7 @@ def build_success(
     if context.rider is not None:
         room = BODY_LIMIT_BYTES - 4 - len(mapped)
         attributes += context.rider.attributes_to_send(_SUCCESS, transaction_id, flow, room, now)
-    return build_message(BINDING, _SUCCESS, transaction_id, attributes, integrity_key=key)
+    return seal_message(_SUCCESS_TYPE, transaction_id, encode_attributes(attributes), key)
 
 
 def build_error(

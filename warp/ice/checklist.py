@@ -52,11 +52,12 @@ class Checklist:
         if present is not None and present.priority >= candidate.priority:
             return
         self.locals[base] = candidate
-        for pair in self.pairs.values():
-            if pair.flow.local == base:
-                pair.local = candidate
-                pair.set_role(self.role)
-        for remote in list(self.remotes.values()):
+        if present is not None:
+            for pair in self.pairs.values():
+                if pair.flow.local == base:
+                    pair.local = candidate
+                    pair.set_role(self.role)
+        for remote in self.remotes.values():
             self._form(base, remote)
 
     def add_remote(self, candidate: Candidate) -> bool:
@@ -75,7 +76,7 @@ class Checklist:
                 if pair.flow.remote == address:
                     pair.replace_remote(candidate, self.role)
             return True
-        for base in list(self.locals):
+        for base in self.locals:
             self._form(base, candidate)
         return True
 

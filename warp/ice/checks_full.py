@@ -41,6 +41,7 @@ class FullChecks:
     """See `paths.Paths` for the verbs."""
 
     __slots__ = (
+        "_can_check",
         "_context",
         "_ended",
         "_heard_flow",
@@ -48,10 +49,10 @@ class FullChecks:
         "_life",
         "_nominator",
         "_sender",
-        "_started_at",
-        "_timers",
+        "_started",
         "checklist",
         "flow",
+        "timers",
     )
 
     def __init__(self, context: IceContext, keys: Keys) -> None:
@@ -61,9 +62,10 @@ class FullChecks:
         self.checklist = Checklist(config, context.role)
         self._nominator = Nominator(config, context.role)
         self._sender = CheckSender(context, keys, self.checklist, self._nominator)
-        self._timers: TimerTable[PathTimer] = TimerTable()
-        self._life = Liveness(context, self._timers)
-        self._started_at: float | None = None
+        self.timers: TimerTable[PathTimer] = TimerTable()
+        self._life = Liveness(context, self.timers)
+        self._started = False
+        self._can_check = False
         self._heard_flow: Flow | None = None
         self._ended: PathStatus | None = None
         self.flow: Flow | None = None
@@ -98,19 +100,12 @@ class FullChecks:
             return PathStatus.USABLE
         return PathStatus.SELECTED
 
-    @property
-    def _can_check(self) -> bool:
-        return (
-            self._started_at is not None and self._keys.remote is not None and self._ended is None
-        )
-
     # -- commands ---------------------------------------------------------------------
 
     def start(self, now: float) -> None:
         """Begin; checks leave when the peer's credentials are known."""
-        if self._started_at is None:
-            self._started_at = now
-            self._begin(now)
+        self._started = True
+        self._begin(now)
 
     def note_remote(self, now: float) -> None:
         """The peer's credentials are known."""
@@ -118,6 +113,8 @@ class FullChecks:
         self._begin(now)
 
     def _begin(self, now: float) -> None:
+        """Check as soon as that is possible, and whatever has become known since."""
+        self._can_check = self._started and self._keys.remote is not None and self._ended is None
         if self._can_check:
             # whatever comes late gets its full time too (RFC 8863 section 4)
             if self._life.active is None:
@@ -130,6 +127,7 @@ class FullChecks:
         self._nominator.set_role(role)
         self._refresh(now)
         self._consider_nomination(now)
+        self._arm_check(now)
 
     def add_local(self, candidate: Candidate, base: Address, now: float) -> None:
         """Take a local candidate; its pairs are checked even when another is selected."""
@@ -157,7 +155,7 @@ class FullChecks:
         self._arm_check(now)
 
     def _be_patient(self, now: float) -> None:
-        self._timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
+        self.timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
 
     def nominate(self, flow: Flow, now: float) -> None:
         """Nominate a valid pair; raises `InvalidState` when that is not ours to do."""
@@ -168,6 +166,7 @@ class FullChecks:
             raise InvalidState("only a valid pair can be nominated: wait for PairValidated")
         if pair is not self._nominator.selected:
             self._nominate(pair, now)
+            self._arm_check(now)
 
     def request_check(self, now: float, burst: int) -> None:
         """Send `burst` checks at once on the best pair (bounded)."""
@@ -187,13 +186,13 @@ class FullChecks:
 
     def close(self) -> None:
         """Forget everything and fall silent."""
-        self._timers.cancel_all()
+        self.timers.cancel_all()
         self._sender.transactions.clear()
         self._life.follow(None, 0.0)
         self.checklist.clear()
         self._nominator.selected = self._nominator.candidate = None
         self._heard_flow = self.flow = None
-        self._started_at = None
+        self._started = self._can_check = False
 
     # -- requests of the peer -----------------------------------------------------------
 
@@ -246,25 +245,30 @@ class FullChecks:
     ) -> None:
         """Take an authenticated answer: the pair is valid (RFC 8445 section 7.2.5.3)."""
         self._sender.transactions.close(transaction_id)
-        pair = check.pair
+        pair, context = check.pair, self._context
         if self.checklist.pairs.get(pair.flow) is not pair:
             return  # its local address has gone meanwhile
-        pair.note_rtt(now - check.sent_at)
+        rtt_s = now - check.sent_at
+        pair.note_rtt(rtt_s)
         fresh = pair.state is not PairState.SUCCEEDED
         pair.become(PairInput.ANSWERED)
         pair.checks, pair.last_response_at, pair.mapped_address = 0, now, mapped
         if fresh:
             self.checklist.unfreeze(pair.foundation)
-            self._context.happened.append(PairValidated(pair.flow, now - check.sent_at))
-            self._context.announce(pair.flow)
-            self._context.emit(now, "ice:pair_validated", pair.flow, rtt_s=now - check.sent_at)
+            context.happened.append(PairValidated(pair.flow, rtt_s))
+            context.announce(pair.flow)
+            if context.trace is not None:
+                context.emit(now, "ice:pair_validated", pair.flow, rtt_s=rtt_s)
+        in_use = self._life.active
         self._settle_nomination(pair, check, now)
         self._refresh(now)
-        if pair is self._life.active:
-            if self._life.note_answer(now) and self._nominator.selected is not None:
+        if pair is not self._life.active:
+            if self._life.is_suspect:
+                self._leave_for(pair, now)
+        elif pair is in_use:  # one that has just come into use was followed with this answer
+            was_suspect = self._life.note_answer(now)
+            if was_suspect and self._nominator.selected is not None:
                 self.checklist.park()
-        elif self._life.is_suspect:
-            self._leave_for(pair, now)
         self._consider_nomination(now)
         self._arm_check(now)
 
@@ -311,22 +315,22 @@ class FullChecks:
         if pair is not None:
             self._nominate(pair, now)
         elif wait_until is not None:
-            self._timers.arm(PathTimer.NOMINATION, wait_until)
+            self.timers.arm(PathTimer.NOMINATION, wait_until)
 
     def _nominate(self, pair: CandidatePair, now: float) -> None:
         if self._nominator.candidate is pair:
             return
         self._nominator.candidate = pair
         pair.checks, pair.due_at = 0, now
-        self._context.emit(now, "ice:nominating", pair.flow)
-        self._arm_check(now)
+        if self._context.trace is not None:
+            self._context.emit(now, "ice:nominating", pair.flow)
 
     def _select(self, pair: CandidatePair, now: float) -> None:
         if pair is self._nominator.selected:
             return
         self._nominator.select(pair, now)
         self.checklist.park()
-        self._timers.cancel(PathTimer.NOMINATION)
+        self.timers.cancel(PathTimer.NOMINATION)
         self._context.happened.append(PairSelected(pair.flow))
         self._context.emit(now, "ice:pair_selected", pair.flow)
         self._refresh(now)
@@ -347,19 +351,15 @@ class FullChecks:
 
     # -- time -----------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the next deadline."""
-        return self._timers.due
-
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
-        # a handler may arm something for this very moment, e.g. checks after a consent check
         for _ in range(_MAX_ROUNDS):
-            due = self._timers.pop_expired(now)
-            if not due:
-                return
-            for reason in due:
+            for reason in self.timers.pop_expired(now):
                 self._handle(reason, now)
+            # a handler may arm something for this very moment, e.g. checks after a consent check
+            due = self.timers.due
+            if due is None or due > now:
+                return
 
     def _handle(self, reason: PathTimer, now: float) -> None:
         if reason is PathTimer.CHECK:
@@ -372,6 +372,7 @@ class FullChecks:
             self._look_for_expiry(now)
         elif reason is PathTimer.NOMINATION:
             self._consider_nomination(now)
+            self._arm_check(now)
         else:
             self._lose_patience(now)
 
@@ -419,11 +420,10 @@ class FullChecks:
             if (pair.last_response_at or 0.0) + timeout_s <= now:
                 pair.become(PairInput.REFUSED)
         if not self.checklist.valid():
-            self._ended = PathStatus.CONSENT_LOST
-            self._heard_flow = None
-            self._timers.cancel_all()
+            self._end(PathStatus.CONSENT_LOST)
         self._refresh(now)
         self._consider_nomination(now)
+        self._arm_check(now)
 
     def _lose_patience(self, now: float) -> None:
         """Fail when no pair is left that could still succeed (RFC 8863 section 4)."""
@@ -435,19 +435,23 @@ class FullChecks:
             for p in self.checklist.open_pairs()
         ]
         if deadlines:
-            self._timers.arm(PathTimer.PATIENCE, min(deadlines))
+            self.timers.arm(PathTimer.PATIENCE, min(deadlines))
             return
-        self._ended = PathStatus.EXHAUSTED
-        self._heard_flow = None
-        self._timers.cancel_all()
+        self._end(PathStatus.EXHAUSTED)
         self._refresh(now)
+
+    def _end(self, status: PathStatus) -> None:
+        self._ended = status
+        self._can_check = False
+        self._heard_flow = None
+        self.timers.cancel_all()
 
     def _arm_check(self, now: float) -> None:
         due = self._sender.next_due(now) if self._can_check else None
         if due is None:
-            self._timers.cancel(PathTimer.CHECK)
+            self.timers.cancel(PathTimer.CHECK)
         else:
-            self._timers.arm(PathTimer.CHECK, due)
+            self.timers.arm(PathTimer.CHECK, due)
 
     def _send_due(self, now: float) -> None:
         if not self._can_check:

@@ -20,40 +20,36 @@ _PROBE_MAX_S = 2.0
 class ConsentSchedule:
     """The next consent check of a full agent. Clockless: told of every check and answer."""
 
-    __slots__ = ("_config", "_entropy", "_next_at", "misses")
+    __slots__ = ("_config", "_entropy", "misses", "next_at")
 
     def __init__(self, config: IceConfig, entropy: Entropy) -> None:
         self._config = config
         self._entropy = entropy
-        self._next_at: float | None = None
+        self.next_at: float | None = None
+        """When the next check is due (absolute), None before the first valid pair."""
         self.misses = 0
         """Checks sent since the last answer."""
-
-    @property
-    def next_at(self) -> float | None:
-        """When the next check is due (absolute), None before the first valid pair."""
-        return self._next_at
 
     def note_answer(self, now: float) -> None:
         """The path in use answered."""
         self.misses = 0
         # RFC 7675 section 5.1: randomised between 0.8 and 1.2 of the interval
         jitter = int.from_bytes(self._entropy.random_bytes(2), "big") / 0xFFFF
-        self._next_at = now + self._config.consent_interval_s * (0.8 + 0.4 * jitter)
+        self.next_at = now + self._config.consent_interval_s * (0.8 + 0.4 * jitter)
 
     def note_check(self, rtt_s: float | None, now: float) -> None:
         """A check left on the path in use."""
         patience = min(max(3 * (rtt_s or 0.0), _FIRST_PROBE_MIN_S), _FIRST_PROBE_MAX_S)
         doubled = patience * 2.0 ** min(self.misses, 8)
-        self._next_at = now + min(doubled, max(_PROBE_MAX_S, patience))
+        self.next_at = now + min(doubled, max(_PROBE_MAX_S, patience))
         self.misses += 1
 
     def check_at(self, moment: float) -> None:
         """Ask at this moment: the path in use has changed, or is in doubt."""
         self.misses = 0
-        self._next_at = moment
+        self.next_at = moment
 
     def stop(self) -> None:
         """No path is in use."""
         self.misses = 0
-        self._next_at = None
+        self.next_at = None

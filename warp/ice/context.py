@@ -55,7 +55,8 @@ class IceContext:
         self.entropy = entropy
         self.trace = trace
         self.rider = rider
-        self.tie_breaker = random_u64(entropy)
+        # a lite agent never compares it: it cannot control
+        self.tie_breaker = 0 if config.lite else random_u64(entropy)
         self.outbox: list[Datagram] = []
         self.happened: list[Event] = []
         self.fresh_flows: list[Flow] = []

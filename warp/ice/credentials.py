@@ -44,5 +44,5 @@ class IceCredentials:
         cls, entropy: Entropy, *, ufrag_characters: int = UFRAG_CHARACTERS
     ) -> IceCredentials:
         """Return fresh credentials."""
-        ufrag = random_text(entropy, ufrag_characters)
-        return cls(ufrag, random_text(entropy, PASSWORD_CHARACTERS))
+        text = random_text(entropy, ufrag_characters + PASSWORD_CHARACTERS)
+        return cls(text[:ufrag_characters], text[ufrag_characters:])

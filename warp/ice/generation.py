@@ -7,7 +7,7 @@ checks until the new one has selected a pair.
 from __future__ import annotations
 
 from warp.errors import Discard, InternalError
-from warp.ice.check import has_unknown_required
+from warp.ice.check import unknown_required
 from warp.ice.checks_full import FullChecks
 from warp.ice.context import IceContext, IceDiscard
 from warp.ice.credentials import IceCredentials
@@ -84,19 +84,21 @@ class Generations:
 
     def open_check(self, message: Message) -> tuple[Generation, Transaction]:
         """Return the check that an authenticated answer belongs to; raises `Discard`."""
-        for generation in self.all():
+        generation = self.current
+        check = generation.paths.find(message.transaction_id)
+        if check is None and self.previous is not None:
+            generation = self.previous
             check = generation.paths.find(message.transaction_id)
-            if check is None:
-                continue
-            key = generation.keys.remote_key
-            if key is None:
-                raise InternalError("a check was sent without the peer's password")
-            if not message.verify_integrity(key):
-                raise Discard(IceDiscard.WRONG_INTEGRITY)
-            if has_unknown_required(message):
-                raise Discard(IceDiscard.UNKNOWN_REQUIRED_ATTRIBUTE)
-            return generation, check
-        raise Discard(IceDiscard.UNKNOWN_TRANSACTION)
+        if check is None:
+            raise Discard(IceDiscard.UNKNOWN_TRANSACTION)
+        key = generation.keys.remote_key
+        if key is None:
+            raise InternalError("a check was sent without the peer's password")
+        if not message.verify_integrity(key):
+            raise Discard(IceDiscard.WRONG_INTEGRITY)
+        if unknown_required(message):
+            raise Discard(IceDiscard.UNKNOWN_REQUIRED_ATTRIBUTE)
+        return generation, check
 
     def switch_role(self, now: float) -> None:
         """Take the other role and recompute what depends on it."""
@@ -105,16 +107,6 @@ class Generations:
         context.emit(now, "ice:role_switched", role=context.role.value)
         for generation in self.all():
             generation.paths.set_role(context.role, now)
-
-    def get_timer(self) -> float | None:
-        """Return the next deadline of all."""
-        deadline = self.current.paths.get_timer()
-        if self.previous is None:
-            return deadline
-        earlier = self.previous.paths.get_timer()
-        if deadline is None or (earlier is not None and earlier < deadline):
-            return earlier
-        return deadline
 
     def close(self) -> None:
         """Fall silent."""

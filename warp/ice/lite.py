@@ -52,15 +52,15 @@ class LitePaths:
         "_quiet",
         "_seen",
         "_selected_at",
-        "_timers",
         "flow",
         "selected_flow",
+        "timers",
     )
 
     def __init__(self, context: IceContext) -> None:
         self._context = context
         self._paths: dict[Flow, _LitePath] = {}
-        self._timers: TimerTable[PathTimer] = TimerTable()
+        self.timers: TimerTable[PathTimer] = TimerTable()
         self._ended: PathStatus | None = None
         self._quiet = False
         self._seen: dict[bytes, Flow] = {}
@@ -91,7 +91,7 @@ class LitePaths:
     def start(self, now: float) -> None:
         """Give the peer its time to send a check (RFC 8863 section 4)."""
         if self.flow is None and self._ended is None:
-            self._timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
+            self.timers.arm(PathTimer.PATIENCE, now + self._context.config.patience_s)
 
     # -- requests -------------------------------------------------------------------------
 
@@ -110,7 +110,7 @@ class LitePaths:
             self._select(flow, now)
         elif self.selected_flow is None and flow != self.flow:
             self._use(flow, now)
-        if flow == self.flow and self._quiet:
+        if self._quiet and flow == self.flow:
             self._quiet = False
             self._arm_life(now)
         return first
@@ -147,7 +147,7 @@ class LitePaths:
                 return False
             path.nominated_at = now
             if self._is_heard_elsewhere(path, now):
-                self._timers.arm(PathTimer.NOMINATION, now + _SETTLE_S)
+                self.timers.arm(PathTimer.NOMINATION, now + _SETTLE_S)
                 return False
             return True
         follow = config.lite_follow_after_s
@@ -203,8 +203,10 @@ class LitePaths:
     def _select(self, flow: Flow, now: float) -> None:
         self.selected_flow = flow
         self._selected_at = now
-        self._context.happened.append(PairSelected(flow))
-        self._context.emit(now, "ice:pair_selected", flow)
+        context = self._context
+        context.happened.append(PairSelected(flow))
+        if context.trace is not None:
+            context.emit(now, "ice:pair_selected", flow)
         if flow != self.flow:
             self._use(flow, now)
 
@@ -212,23 +214,19 @@ class LitePaths:
         self.flow = flow
         self._quiet = False
         self._context.announce(flow)
-        self._timers.cancel(PathTimer.PATIENCE)
+        self.timers.cancel(PathTimer.PATIENCE)
         self._arm_life(now)
 
     def _arm_life(self, now: float) -> None:
         config = self._context.config
-        self._timers.arm(PathTimer.SILENCE, now + config.disconnected_after_s)
-        self._timers.arm(PathTimer.EXPIRY, now + config.consent_timeout_s)
+        self.timers.arm(PathTimer.SILENCE, now + config.disconnected_after_s)
+        self.timers.arm(PathTimer.EXPIRY, now + config.consent_timeout_s)
 
     # -- time -----------------------------------------------------------------------------
 
-    def get_timer(self) -> float | None:
-        """Return the next deadline."""
-        return self._timers.due
-
     def handle_timer(self, now: float) -> None:
         """Look at the last request only now, so that a request arms no timer."""
-        for reason in self._timers.pop_expired(now):
+        for reason in self.timers.pop_expired(now):
             path = None if self.flow is None else self._paths.get(self.flow)
             if reason is PathTimer.PATIENCE:
                 if path is None:
@@ -243,7 +241,7 @@ class LitePaths:
         silence = reason is PathTimer.SILENCE
         at = heard_at + (config.disconnected_after_s if silence else config.consent_timeout_s)
         if at > now:
-            self._timers.arm(reason, at)
+            self.timers.arm(reason, at)
         elif silence:
             self._quiet = True
         else:
@@ -255,7 +253,7 @@ class LitePaths:
 
     def close(self) -> None:
         """Forget everything and fall silent."""
-        self._timers.cancel_all()
+        self.timers.cancel_all()
         self._paths.clear()
         self._seen.clear()
         self.flow = self.selected_flow = None
@@ -272,7 +270,7 @@ class LitePaths:
             if heard is not None:
                 self._use(heard, now)
             else:
-                self._timers.cancel_all()
+                self.timers.cancel_all()
                 self.start(now)
 
     # -- what only a full agent does --------------------------------------------------------

@@ -55,8 +55,9 @@ TRANSITIONS: dict[tuple[PairState, PairInput], PairState] = {
 def pair_priority(local: int, remote: int, role: IceRole) -> int:
     """Return the pair's priority from both candidates' (RFC 8445 section 6.1.2.3)."""
     controlling, controlled = (local, remote) if role is IceRole.CONTROLLING else (remote, local)
-    least, most = min(controlling, controlled), max(controlling, controlled)
-    return (least << 32) + 2 * most + (1 if controlling > controlled else 0)
+    if controlling > controlled:
+        return (controlled << 32) + 2 * controlling + 1
+    return (controlling << 32) + 2 * controlled
 
 
 class CandidatePair:

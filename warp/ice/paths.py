@@ -10,6 +10,7 @@ from warp.ice.check import CheckRequest
 from warp.ice.config import IceRole
 from warp.ice.transactions import Transaction
 from warp.names import Name
+from warp.timers import TimerTable
 
 
 class PathStatus(Name):
@@ -36,6 +37,10 @@ class PathTimer(Name):
 
 class Paths(Protocol):
     """The paths of one generation."""
+
+    @property
+    def timers(self) -> TimerTable[PathTimer]:
+        """Its deadlines: `due` is when `handle_timer` is wanted next."""
 
     @property
     def flow(self) -> Flow | None:
@@ -99,9 +104,6 @@ class Paths(Protocol):
 
     def nominate(self, flow: Flow, now: float) -> None:
         """Nominate this flow."""
-
-    def get_timer(self) -> float | None:
-        """Return the next deadline. Pure."""
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""

@@ -8,14 +8,25 @@ Functions without state of their own; called by `agent`. They raise `Discard`.
 
 from __future__ import annotations
 
+from typing import Final
+
 from warp.contract import Flow
 from warp.errors import Discard
-from warp.ice.check import CheckRequest, build_error, build_success
+from warp.ice.check import (
+    CheckRequest,
+    build_error,
+    build_success,
+    unknown_required,
+)
 from warp.ice.config import IceRole
 from warp.ice.context import IceContext, IceDiscard
 from warp.ice.generation import Generations
 from warp.stun import Attribute, Message, decode_error_code, decode_xor_address
 
+_USERNAME: Final = int(Attribute.USERNAME)
+_XOR_MAPPED: Final = int(Attribute.XOR_MAPPED_ADDRESS)
+_CONTROLLED: Final = int(Attribute.ICE_CONTROLLED)
+_CONTROLLING: Final = int(Attribute.ICE_CONTROLLING)
 _UNKNOWN_ATTRIBUTE = 420
 _ROLE_CONFLICT = 487
 _PASSING_ERRORS = frozenset({401, 420, 430, 438, 500})
@@ -26,20 +37,20 @@ def receive_request(
     context: IceContext, generations: Generations, message: Message, flow: Flow, now: float
 ) -> None:
     """Authenticate, then act, then let the rider act, then answer on the same flow."""
-    request = CheckRequest(message)
-    if request.username is None:
+    username = message.values.get(_USERNAME)
+    if username is None:
         raise Discard(IceDiscard.NO_USERNAME)
-    generation = generations.admit(request.username)
+    generation = generations.admit(username)
     key = generation.keys.local_key
     # nothing is answered before this point: no oracle, no amplifier, no state
     if not message.verify_integrity(key):
         raise Discard(IceDiscard.WRONG_INTEGRITY)
-    if request.unknown is not None:
-        answer = build_error(key, message, _UNKNOWN_ATTRIBUTE, "Unknown Attribute", request.unknown)
-    elif _loses_conflict(context, generations, request, now):
+    if unknown := unknown_required(message):
+        answer = build_error(key, message, _UNKNOWN_ATTRIBUTE, "Unknown Attribute", unknown)
+    elif _loses_conflict(context, generations, message, now):
         answer = build_error(key, message, _ROLE_CONFLICT, "Role Conflict")
     else:
-        generation.paths.receive_request(request, flow, now)
+        generation.paths.receive_request(CheckRequest(message), flow, now)
         if context.rider is not None:
             context.rider.receive_attributes(message, flow, now)
         answer = build_success(context, key, message, flow, now)
@@ -47,20 +58,20 @@ def receive_request(
 
 
 def _loses_conflict(
-    context: IceContext, generations: Generations, request: CheckRequest, now: float
+    context: IceContext, generations: Generations, message: Message, now: float
 ) -> bool:
     """Repair a role conflict (RFC 8445 section 7.3.1.1); tell whether the peer must switch."""
-    if context.role is IceRole.CONTROLLING:
-        if request.controlling is None:
-            return False
-        if context.tie_breaker >= request.controlling:
+    controlling = context.role is IceRole.CONTROLLING
+    value = message.values.get(_CONTROLLING if controlling else _CONTROLLED)
+    if value is None:
+        return False
+    theirs = int.from_bytes(value[:8], "big")
+    if controlling:
+        if context.tie_breaker >= theirs:
             return True
-    else:
-        if request.controlled is None:
-            return False
-        # a lite agent cannot control: the peer has to
-        if context.config.lite or context.tie_breaker < request.controlled:
-            return True
+    # a lite agent cannot control: the peer has to
+    elif context.config.lite or context.tie_breaker < theirs:
+        return True
     generations.switch_role(now)
     return False
 
@@ -75,7 +86,7 @@ def receive_success(
         # end a call with one copy that overtakes the answer; a pair that is never answered on its
         # own flow fails when its time is over
         raise Discard(IceDiscard.ASYMMETRIC_ANSWER)
-    value = message.get(Attribute.XOR_MAPPED_ADDRESS)
+    value = message.values.get(_XOR_MAPPED)
     mapped = None if value is None else decode_xor_address(value, message.transaction_id)
     generation.paths.receive_success(message.transaction_id, check, mapped, now)
     if context.rider is not None:

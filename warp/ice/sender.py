@@ -17,8 +17,6 @@ from warp.ice.pair import CandidatePair, PairInput
 from warp.ice.rider import BODY_LIMIT_BYTES
 from warp.ice.transactions import Transaction, Transactions
 
-_MAX_CHECKS_AT_ONCE = 128
-
 
 class CheckSender:
     """Knows when the next check is due and sends what is due."""
@@ -47,47 +45,47 @@ class CheckSender:
 
     def next_due(self, now: float) -> float | None:
         """Return when the next check may leave (maybe `now`), or None without any."""
-        checklist = self._checklist
+        checklist, candidate = self._checklist, self._nominator.candidate
         if self.burst and checklist.pairs:
             return now
-        earliest = self._last_check_at + self._context.config.check_interval_s
-        soonest = checklist.ordinary_due(now if earliest < now else earliest)
-        triggered, candidate = checklist.triggered_due(), self._nominator.candidate
-        if triggered is not None and (soonest is None or triggered < soonest):
-            soonest = triggered
-        if candidate is not None and (soonest is None or candidate.due_at < soonest):
-            soonest = candidate.due_at
-        return now if soonest is not None and soonest < now else soonest
+        if candidate is not None and candidate.due_at <= now:
+            return now
+        paced = self._last_check_at + self._context.config.check_interval_s
+        due = checklist.ordinary_due(now if paced < now else paced)
+        triggered = checklist.triggered_due()
+        if triggered is not None and (due is None or triggered < due):
+            due = triggered
+        if candidate is not None and (due is None or candidate.due_at < due):
+            due = candidate.due_at
+        return now if due is not None and due < now else due
 
     def send_due(self, active: CandidatePair | None, now: float) -> None:
         """Send every check that is due; `active` is the path in use, if there is one."""
-        for _ in range(_MAX_CHECKS_AT_ONCE):
-            pair = self._checklist.pop_triggered(now)
-            if pair is None:
-                break
+        checklist = self._checklist
+        while (pair := checklist.pop_triggered(now)) is not None:
             self._send_several(pair, active, now)
         candidate = self._nominator.candidate
         if candidate is not None and candidate.due_at <= now:
             self.send(candidate, now)
         if self.burst:
             burst, self.burst = self.burst, 0
-            best = active or self._checklist.best_to_check()
+            best = active or checklist.best_to_check()
             if best is not None:
                 for _ in range(burst):
                     self.send(best, now, extra=True)
         if now >= self._last_check_at + self._context.config.check_interval_s:
-            pair = self._checklist.next_ordinary(now)
+            pair = checklist.next_ordinary(now)
             if pair is not None:
                 self._send_several(pair, active, now)
 
     def _send_several(self, pair: CandidatePair, active: CandidatePair | None, now: float) -> None:
         """Send one check, and before any pair is valid as many as the rider has use for."""
-        count = 1
+        wanted = 1
         if active is None and self._context.rider is not None:
-            wanted = self._context.rider.wanted_checks()
-            count = max(1, min(wanted, self._context.config.max_burst_checks))
-        for index in range(count):
-            self.send(pair, now, extra=index > 0)
+            wanted = min(self._context.rider.wanted_checks(), self._context.config.max_burst_checks)
+        self.send(pair, now)
+        for _ in range(1, wanted):
+            self.send(pair, now, extra=True)
 
     def send(self, pair: CandidatePair, now: float, *, extra: bool = False) -> None:
         """Send one check, a transaction of its own; an `extra` one does not slow the pair."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
+from typing import Final
 from zlib import crc32
 
 from warp.errors import Discard
@@ -19,11 +20,12 @@ MAX_ACKNOWLEDGEMENTS = 4  # section 3.3.2.2
 MAX_BODY_BYTES = 1168  # STUN length field before MESSAGE-INTEGRITY, as libwebrtc limits it
 ATTRIBUTE_HEADER_BYTES = 4
 _MAX_ACCEPTED_ACKNOWLEDGEMENTS = 16  # more than four is against the draft, but harmless
-_LISTS = [struct.Struct(f"!{count}I") for count in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)]
+# by the bytes of the list
+_LISTS = {4 * n: struct.Struct(f"!{n}I") for n in range(_MAX_ACCEPTED_ACKNOWLEDGEMENTS + 1)}
 _DTLS_RECORD_MIN_BYTES = 13
-_CHANGE_CIPHER_SPEC, _HANDSHAKE = 20, 22
-_UNIFIED_HEADER, _UNIFIED_MASK, _EPOCH_BITS = 0x20, 0xE0, 0x03
-_HANDSHAKE_EPOCH = 2  # RFC 9147 section 6.1
+_PLAIN = (22, 20)  # Handshake, ChangeCipherSpec
+_UNIFIED_EPOCH_MASK = 0xE3  # of a DTLS 1.3 record's first byte: its kind, and bits of its epoch
+_UNIFIED_HANDSHAKE = 0x20 | 2  # epoch 2, RFC 9147 section 6.1
 
 SPED_OPTIONS = ("sped", "googspedv1", "goog-sped-v1")
 """ice-options tokens that mean SPED: the draft's, Chromium 155 on, Chromium 149 to 154."""
@@ -37,22 +39,22 @@ class SpedDiscard(enum.Enum):
     NOT_HANDSHAKE = "captured bytes belong to no handshake flight"
 
 
-def datagram_hash(datagram: bytes) -> int:
-    """Return what acknowledges a datagram: CRC-32 (RFC 1952) without FINGERPRINT's XOR."""
-    return crc32(datagram)
+datagram_hash: Final = crc32
+"""`datagram_hash(datagram: bytes) -> int`: what acknowledges a datagram, CRC-32 (RFC 1952) without
+FINGERPRINT's XOR."""
 
 
 def encode_acknowledgement(hashes: Sequence[int]) -> bytes:
     """Return the value of an acknowledgement attribute."""
-    return _LISTS[len(hashes)].pack(*hashes)
+    return _LISTS[4 * len(hashes)].pack(*hashes)
 
 
 def decode_acknowledgement(value: bytes) -> tuple[int, ...]:
     """Return the acknowledged hashes; raises `Discard` when the value is no such list."""
-    count, rest = divmod(len(value), 4)
-    if rest or count > _MAX_ACCEPTED_ACKNOWLEDGEMENTS:
+    form = _LISTS.get(len(value))
+    if form is None:
         raise Discard(SpedDiscard.MALFORMED_ACKNOWLEDGEMENT)
-    return _LISTS[count].unpack(value)
+    return form.unpack(value)
 
 
 def is_dtls(data: bytes) -> bool:
@@ -66,12 +68,10 @@ def is_handshake_datagram(data: bytes) -> bool:
     Handshake, ChangeCipherSpec, or a DTLS 1.3 record of epoch 2. Application data (and the DTLS
     acknowledgement of a last flight, epoch 3) would push out entries which are still needed.
     """
-    if not is_dtls(data):
+    if len(data) < _DTLS_RECORD_MIN_BYTES:
         return False
     first = data[0]
-    if first & _UNIFIED_MASK == _UNIFIED_HEADER:
-        return first & _EPOCH_BITS == _HANDSHAKE_EPOCH
-    return first in (_HANDSHAKE, _CHANGE_CIPHER_SPEC)
+    return first in _PLAIN or first & _UNIFIED_EPOCH_MASK == _UNIFIED_HANDSHAKE
 
 
 def echo_options(offered: Sequence[str]) -> list[str]:

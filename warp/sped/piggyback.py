@@ -40,6 +40,8 @@ from warp.trace import Trace
 
 _DATA: Final = int(Attribute.META_DTLS_IN_STUN)
 _ACKNOWLEDGEMENT: Final = int(Attribute.META_DTLS_IN_STUN_ACKNOWLEDGEMENT)
+_REQUEST: Final = MessageClass.REQUEST
+_CARRIERS: Final = (_REQUEST, MessageClass.SUCCESS)
 _DTLS_1_3: Final = 0xFEFC
 # header, USERNAME of two short ufrags, role, PRIORITY, USE-CANDIDATE, integrity, FINGERPRINT
 _CHECK_OVERHEAD_BYTES: Final = 104
@@ -89,7 +91,8 @@ TRANSITIONS: Final[dict[tuple[PiggybackState, PiggybackInput], PiggybackState]] 
     (_S.COMPLETE, _I.HANDSHAKE_FAILED): _S.OFF,
 }
 """Pairs that are absent leave the state as it is."""
-_ACTIVE: Final = frozenset((_S.TENTATIVE, _S.CONFIRMED, _S.PENDING))
+_UNFINISHED: Final = (_S.TENTATIVE, _S.CONFIRMED)
+_ACTIVE: Final = frozenset((*_UNFINISHED, _S.PENDING))
 
 
 class Piggyback:
@@ -193,49 +196,51 @@ class Piggyback:
 
         The check leaves whatever this returns; what does not fit waits for the next one.
         """
-        request = message_class is MessageClass.REQUEST
-        if self.state not in _ACTIVE or not (request or message_class is MessageClass.SUCCESS):
+        if self.state not in _ACTIVE or message_class not in _CARRIERS:
             return []
         room -= ATTRIBUTE_HEADER_BYTES
         if room < 0:
             return []
         acknowledgement = encode_acknowledgement(self._received)
-        if len(acknowledgement) > room:
-            acknowledgement = b""
-        room -= len(acknowledgement) + ATTRIBUTE_HEADER_BYTES
+        left = room - len(acknowledgement)
+        if left < 0:
+            acknowledgement, left = b"", room
         attributes = [(_ACKNOWLEDGEMENT, acknowledgement)]
-        index = self._choose(room, limited=request)
-        if index is None:
-            if request:
-                self._remember_check(transaction_id, None, 0)
-            return attributes
-        datagram = self._pending[index]
-        attributes.append((_DATA, datagram))
-        self._next = index + 1
+        request = message_class is _REQUEST
+        carried, size = None, 0
+        if self._pending:
+            index = self._choose(left - ATTRIBUTE_HEADER_BYTES, limited=request)
+            if index is not None:
+                datagram, carried = self._pending[index], self._hashes[index]
+                size = _CHECK_OVERHEAD_BYTES + len(datagram)
+                attributes.append((_DATA, datagram))
+                self._next = index + 1
         if request:
-            size = _CHECK_OVERHEAD_BYTES + len(datagram)
-            self._remember_check(transaction_id, self._hashes[index], size)
+            self._remember_check(transaction_id, carried, size)
         return attributes
 
     def _choose(self, room: int, *, limited: bool) -> int | None:
         """Return the next pending datagram in rotation that fits, or None."""
-        count = len(self._pending)
-        for step in range(count):
-            index = (self._next + step) % count
-            size = len(self._pending[index])
-            if (size + 3) & ~3 > room:
-                continue
-            spent = self._outstanding_bytes + _CHECK_OVERHEAD_BYTES + size
-            if not limited or spent <= self._config.outstanding_limit_bytes:
-                return index
+        most = room & ~3  # a value is padded
+        if limited:
+            left = self._config.outstanding_limit_bytes - self._outstanding_bytes
+            most = min(most, left - _CHECK_OVERHEAD_BYTES)
+        pending, turn = self._pending, self._next
+        for _ in pending:
+            turn %= len(pending)
+            if len(pending[turn]) <= most:
+                return turn
+            turn += 1
         return None
 
     def _remember_check(self, transaction_id: bytes, carried: int | None, size: int) -> None:
-        self._forget_check(transaction_id)
-        self._checks[transaction_id] = (carried, size)
+        checks = self._checks
+        if transaction_id in checks:
+            self._forget_check(transaction_id)
+        checks[transaction_id] = (carried, size)
         self._outstanding_bytes += size
-        if len(self._checks) > self._config.remembered_checks:
-            self._forget_check(next(iter(self._checks)))
+        if len(checks) > self._config.remembered_checks:
+            self._forget_check(next(iter(checks)))
 
     def _forget_check(self, transaction_id: bytes) -> tuple[int | None, int] | None:
         check = self._checks.pop(transaction_id, None)
@@ -250,34 +255,35 @@ class Piggyback:
 
         They are acknowledged already: hand them over before the response is built.
         """
-        response = message.message_class is not MessageClass.REQUEST
-        if message.method != BINDING or message.message_class is MessageClass.INDICATION:
+        kind = message.message_class
+        if message.method != BINDING or kind is MessageClass.INDICATION:
             return []
-        check = self._forget_check(message.transaction_id) if response else None
-        if message.message_class is MessageClass.ERROR:
+        check = None if kind is _REQUEST else self._forget_check(message.transaction_id)
+        if kind is MessageClass.ERROR:
             return []
-        acknowledgement = message.get(_ACKNOWLEDGEMENT)
-        data = message.get(_DATA)
-        if acknowledgement is None and data is None:
-            # a response to a request without attributes tells nothing
-            if not self._supported and not (response and check is None):
-                self._apply(PiggybackInput.SUPPORT_MISSING, now)
-        else:
-            if acknowledgement is not None:
-                self._receive_acknowledgement(acknowledgement, check, now)
-            if data is not None:
-                self._see_support(now)
+        values = message.values
+        acknowledgement, data = values.get(_ACKNOWLEDGEMENT), values.get(_DATA)
+        if acknowledgement is not None:
+            self._receive_acknowledgement(acknowledgement, check, now)
+        # a response to a request without attributes tells nothing
+        elif data is None and not self._supported and (kind is _REQUEST or check is not None):
+            self._become(PiggybackInput.SUPPORT_MISSING, now)
+        if data is not None and not self._supported:
+            self._see_support(now)
         if data:
-            return self._receive_data(data)
+            if not is_dtls(data):
+                self._discard(SpedDiscard.NOT_DTLS)
+                return []
+            self._owe_acknowledgement(data)
+            return [data]
         if not self._pending:
             # the peer wants no acknowledgement and nothing of ours is missing there
-            self._apply(PiggybackInput.SETTLED, now)
+            self._become(PiggybackInput.SETTLED, now)
         return []
 
     def _see_support(self, now: float) -> None:
         self._supported = True
-        if self.state is PiggybackState.TENTATIVE:
-            self._apply(PiggybackInput.SUPPORT_SEEN, now)
+        self._become(PiggybackInput.SUPPORT_SEEN, now)
 
     def _receive_acknowledgement(
         self, value: bytes, check: tuple[int | None, int] | None, now: float
@@ -287,19 +293,14 @@ class Piggyback:
         except Discard:
             self._discard(SpedDiscard.MALFORMED_ACKNOWLEDGEMENT)
             return
-        self._see_support(now)
-        for acknowledged in hashes:
-            self._remove(acknowledged)
+        if not self._supported:
+            self._see_support(now)
         if check is not None and check[0] is not None:
             # the success response shows that the request, and what it carried, arrived
-            self._remove(check[0])
-
-    def _receive_data(self, datagram: bytes) -> list[bytes]:
-        if not is_dtls(datagram):
-            self._discard(SpedDiscard.NOT_DTLS)
-            return []
-        self._owe_acknowledgement(datagram)
-        return [datagram]
+            hashes = (*hashes, check[0])
+        for acknowledged in hashes:
+            if acknowledged in self._hashes:
+                self._remove(acknowledged)
 
     def receive_direct(self, datagram: bytes) -> None:
         """Note a DTLS datagram that came outside STUN, so that it is acknowledged there too."""
@@ -307,18 +308,19 @@ class Piggyback:
             self._owe_acknowledgement(datagram)
 
     def _owe_acknowledgement(self, datagram: bytes) -> None:
-        value = datagram_hash(datagram)
-        if self.state in _ACTIVE and value not in self._received:
-            self._received.append(value)
-            if len(self._received) > MAX_ACKNOWLEDGEMENTS:
-                del self._received[0]
+        if self.state not in _ACTIVE:
+            return
+        received, value = self._received, datagram_hash(datagram)
+        if value not in received:
+            received.append(value)
+            if len(received) > MAX_ACKNOWLEDGEMENTS:
+                del received[0]
 
     def _remove(self, value: int) -> None:
-        if value in self._hashes:
-            index = self._hashes.index(value)
-            del self._hashes[index], self._pending[index]
-            if index < self._next:
-                self._next -= 1  # keep the turn of those behind it
+        index = self._hashes.index(value)
+        del self._hashes[index], self._pending[index]
+        if index < self._next:
+            self._next -= 1  # keep the turn of those behind it
 
     # ---- the handshake's end
 
@@ -330,14 +332,14 @@ class Piggyback:
         """
         if self.state is PiggybackState.OFF:
             self._forget_pending()  # it went directly, and DTLS repeats what it has to
-        if self.state not in (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED):
+        if self.state not in _UNFINISHED:
             return
         is_dtls13 = version == _DTLS_1_3
         if is_client != is_dtls13:
             self._forget_pending()
         # a DTLS 1.3 server may send data before it has the client's last flight
         self._only_dtls_proves = is_client and is_dtls13 and self._config.peer_sends_early_data
-        self._apply(PiggybackInput.HANDSHAKE_COMPLETED, now)
+        self._become(PiggybackInput.HANDSHAKE_COMPLETED, now)
 
     def handle_peer_data(self, evidence: Evidence, now: float) -> None:
         """Learn of something authenticated from the peer that may prove our last flight's arrival.
@@ -348,21 +350,19 @@ class Piggyback:
             return
         if self._only_dtls_proves and evidence is not Evidence.DTLS_ACKNOWLEDGEMENT:
             return
-        self._apply(PiggybackInput.LAST_FLIGHT_PROVEN, now)
+        self._become(PiggybackInput.LAST_FLIGHT_PROVEN, now)
 
     def handle_failed(self, now: float) -> None:
         """Learn that DTLS failed: nothing rides any more and nothing is kept."""
-        self._apply(PiggybackInput.HANDSHAKE_FAILED, now)
+        self._become(PiggybackInput.HANDSHAKE_FAILED, now)
         self._forget_pending()
 
     # ---- one table, one mutator
 
-    def _apply(self, what: PiggybackInput, now: float) -> None:
-        state = TRANSITIONS.get((self.state, what))
-        if state is not None:
-            self._become(state, what, now)
-
-    def _become(self, state: PiggybackState, why: PiggybackInput, now: float) -> None:
+    def _become(self, why: PiggybackInput, now: float) -> None:
+        state = TRANSITIONS.get((self.state, why))
+        if state is None:
+            return
         if self._trace is not None:
             self._trace.emit(
                 now,

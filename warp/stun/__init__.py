@@ -1,7 +1,7 @@
 """STUN (RFC 8489): messages, attributes, integrity, and the client transaction.
 
 datagram ─▶ is_stun? ─▶ peek_username (router) ─▶ parse_message ─▶ Message.verify_integrity
-datagram ◀──────────────────────────────────────── build_message ◀─ attributes
+datagram ◀──────── build_message: seal_message ◀─ encode_attributes ◀─ attributes
 """
 
 from __future__ import annotations
@@ -28,9 +28,12 @@ from warp.stun.message import (
     Message,
     MessageClass,
     build_message,
+    encode_attributes,
+    encode_type,
     is_stun,
     parse_message,
     peek_username,
+    seal_message,
 )
 from warp.stun.transaction import ClientTransaction, TransactionConfig, TransactionState
 
@@ -51,11 +54,14 @@ __all__ = [
     "build_message",
     "decode_error_code",
     "decode_xor_address",
+    "encode_attributes",
     "encode_error_code",
+    "encode_type",
     "encode_xor_address",
     "is_stun",
     "long_term_key",
     "parse_message",
     "peek_username",
+    "seal_message",
     "split_username",
 ]

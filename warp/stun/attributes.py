@@ -98,14 +98,14 @@ def encode_xor_address(address: Address, transaction_id: bytes) -> bytes:
 
 def decode_xor_address(value: bytes, transaction_id: bytes) -> Address:
     """Return host and port of an XOR-…-ADDRESS value; raises `Discard` when malformed."""
-    family = value[1] if len(value) >= 4 else 0
-    if (family, len(value)) not in ((_FAMILY_IPV4, 8), (_FAMILY_IPV6, 20)):
-        raise Discard(StunDiscard.BAD_ADDRESS)
-    if family == _FAMILY_IPV4:
+    size = len(value)
+    if size == 8 and value[1] == _FAMILY_IPV4:
         _, port, host = _IPV4.unpack(value)
         return _unpack_host((host ^ MAGIC_COOKIE).to_bytes(4, "big")), port ^ (MAGIC_COOKIE >> 16)
-    port = int.from_bytes(value[2:4], "big") ^ (MAGIC_COOKIE >> 16)
-    return _unpack_host(_xored(value[4:], transaction_id)), port
+    if size == 20 and value[1] == _FAMILY_IPV6:
+        port = int.from_bytes(value[2:4], "big") ^ (MAGIC_COOKIE >> 16)
+        return _unpack_host(_xored(value[4:], transaction_id)), port
+    raise Discard(StunDiscard.BAD_ADDRESS)
 
 
 def encode_error_code(code: int, reason: str = "") -> bytes:

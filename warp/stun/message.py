@@ -15,27 +15,37 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable
 from hmac import compare_digest
 from typing import Final
 from zlib import crc32
 
 from warp.errors import Discard
 from warp.stun.attributes import MAGIC_COOKIE, Attribute, StunDiscard, split_username
-from warp.stun.integrity import FINGERPRINT_XOR, IntegrityKey
+from warp.stun.integrity import (
+    FINGERPRINT_ATTRIBUTE_BYTES,
+    FINGERPRINT_XOR,
+    INTEGRITY_ATTRIBUTE_BYTES,
+    IntegrityKey,
+)
 
 HEADER_BYTES = 20
 BINDING = 0x001
 _MAX_ATTRIBUTES = 64
 _COOKIE: Final = MAGIC_COOKIE.to_bytes(4, "big")
-_HEAD: Final = struct.Struct("!HHI")
-_PAIR: Final = struct.Struct("!HH")
+_unpack_head: Final = struct.Struct("!HHI").unpack_from
+_PAIR: Final = struct.Struct("!HH")  # type and length, of a message or of an attribute
+_pack_pair, _unpack_pair = _PAIR.pack, _PAIR.unpack_from
 _INTEGRITY: Final = int(Attribute.MESSAGE_INTEGRITY)
 _INTEGRITY_SHA256: Final = int(Attribute.MESSAGE_INTEGRITY_SHA256)
 _FINGERPRINT: Final = int(Attribute.FINGERPRINT)
 _TAIL: Final = frozenset((_INTEGRITY, _INTEGRITY_SHA256, _FINGERPRINT))
 _USERNAME: Final = int(Attribute.USERNAME)
 _PADDING: Final = (b"", b"\0\0\0", b"\0\0", b"\0")
+_USUAL_TAIL: Final = struct.Struct("!I20xII")  # MESSAGE-INTEGRITY, then FINGERPRINT
+_INTEGRITY_HEAD: Final = _INTEGRITY << 16 | 20
+_FINGERPRINT_HEAD: Final = _FINGERPRINT << 16 | 4
+_pack_fingerprint: Final = struct.Struct("!II").pack
 
 
 class MessageClass(enum.IntEnum):
@@ -55,15 +65,19 @@ def _decode_type(value: int) -> tuple[int, MessageClass]:
     return method, _CLASSES[value & 0x0110]
 
 
-def _encode_type(method: int, message_class: int) -> int:
+def encode_type(method: int, message_class: MessageClass) -> int:
+    """Return the message type, the first two bytes of a message (RFC 8489 section 5)."""
     return (method & 0x000F) | ((method & 0x0070) << 1) | ((method & 0x0F80) << 2) | message_class
 
 
-_BINDING_TYPES: Final = {_encode_type(BINDING, c): (BINDING, c) for c in MessageClass}
+_BINDING_TYPES: Final = {encode_type(BINDING, c): (BINDING, c) for c in MessageClass}
 
 
 class Message:
-    """One parsed message; `attributes` holds only what MESSAGE-INTEGRITY covers."""
+    """One parsed message; `attributes` holds only what MESSAGE-INTEGRITY covers.
+
+    `values` has the first value of each type: the one that counts (RFC 8489 section 14).
+    """
 
     __slots__ = (
         "attributes",
@@ -73,6 +87,7 @@ class Message:
         "raw",
         "sha256_at",
         "transaction_id",
+        "values",
     )
 
     def __init__(
@@ -88,6 +103,7 @@ class Message:
         self.message_class = message_class
         self.transaction_id = raw[8:20]
         self.attributes = attributes
+        self.values = dict(reversed(attributes))
         self.raw = raw
         self.integrity_at = integrity_at
         self.sha256_at = sha256_at
@@ -99,10 +115,7 @@ class Message:
 
     def get(self, attribute_type: int) -> bytes | None:
         """Return the first value of this type (RFC 8489 section 14), or None."""
-        for kind, value in self.attributes:
-            if kind == attribute_type:
-                return value
-        return None
+        return self.values.get(attribute_type)
 
     def verify_integrity(self, key: IntegrityKey) -> bool:
         """Tell whether MESSAGE-INTEGRITY is present and right (RFC 8489 section 14.5)."""
@@ -143,28 +156,26 @@ def parse_message(data: bytes) -> Message:
     size = len(data)
     if size < HEADER_BYTES:
         raise Discard(StunDiscard.NOT_STUN)
-    kind, length, cookie = _HEAD.unpack_from(data)
+    kind, length, cookie = _unpack_head(data)
     if kind > 0x3FFF or cookie != MAGIC_COOKIE:
         raise Discard(StunDiscard.NOT_STUN)
     if length & 3 or length + HEADER_BYTES != size:
         raise Discard(StunDiscard.BAD_LENGTH)
     attributes: list[tuple[int, bytes]] = []
-    append, pair = attributes.append, _PAIR.unpack_from
     at = HEADER_BYTES
+    integrity_at = sha256_at = 0
     # sizes are multiples of 4, so a header never straddles the end
     while at < size:
-        attribute, length = pair(data, at)
-        begin = at + 4
-        end = begin + length
-        if end > size:
-            raise Discard(StunDiscard.BAD_ATTRIBUTE)
+        attribute, length = _unpack_pair(data, at)
         if attribute in _TAIL:
             integrity_at, sha256_at = _parse_tail(data, at)
             break
-        append((attribute, data[begin:end]))
+        begin = at + 4
+        end = begin + length
+        attributes.append((attribute, data[begin:end]))
         at = (end + 3) & ~3
-    else:
-        integrity_at = sha256_at = 0
+    if at > size:
+        raise Discard(StunDiscard.BAD_ATTRIBUTE)
     if len(attributes) > _MAX_ATTRIBUTES:
         raise Discard(StunDiscard.TOO_MANY_ATTRIBUTES)
     method, message_class = _BINDING_TYPES.get(kind) or _decode_type(kind)
@@ -177,10 +188,16 @@ def _parse_tail(data: bytes, at: int) -> tuple[int, int]:
     Attributes behind MESSAGE-INTEGRITY other than -SHA256 and FINGERPRINT are ignored
     (RFC 8489 section 14.5). Returns the offsets of both integrity attributes, 0 when absent.
     """
-    integrity_at = sha256_at = 0
     size = len(data)
+    if size - at == _USUAL_TAIL.size:
+        integrity, fingerprint, crc = _USUAL_TAIL.unpack_from(data, at)
+        if integrity == _INTEGRITY_HEAD and fingerprint == _FINGERPRINT_HEAD:
+            if crc32(data[:-8]) ^ FINGERPRINT_XOR != crc:
+                raise Discard(StunDiscard.WRONG_FINGERPRINT)
+            return at, 0
+    integrity_at = sha256_at = 0
     while at < size:
-        attribute, length = _PAIR.unpack_from(data, at)
+        attribute, length = _unpack_pair(data, at)
         end = at + 4 + length
         if end > size:
             raise Discard(StunDiscard.BAD_ATTRIBUTE)
@@ -205,7 +222,7 @@ def build_message(
     method: int,
     message_class: MessageClass,
     transaction_id: bytes,
-    attributes: Sequence[tuple[int, bytes]],
+    attributes: Iterable[tuple[int, bytes]],
     *,
     integrity_key: IntegrityKey | None,
     fingerprint: bool = True,
@@ -214,22 +231,43 @@ def build_message(
 
     `transaction_id` is 12 bytes. Values are padded here.
     """
-    pack = _PAIR.pack
-    parts = [_COOKIE, transaction_id]
+    return seal_message(
+        encode_type(method, message_class),
+        transaction_id,
+        encode_attributes(attributes),
+        integrity_key,
+        fingerprint,
+    )
+
+
+def encode_attributes(attributes: Iterable[tuple[int, bytes]]) -> bytes:
+    """Return attributes as they stand in a message, each padded to a multiple of 4 bytes."""
+    body = b""
     for kind, value in attributes:
         size = len(value)
-        parts.append(pack(kind, size) + value + _PADDING[size & 3])
-    rest = b"".join(parts)
-    length = len(rest) - 16
-    kind = message_class | 1 if method == BINDING else _encode_type(method, message_class)
+        body += _pack_pair(kind, size) + value + _PADDING[size & 3]
+    return body
+
+
+def seal_message(
+    message_type: int,
+    transaction_id: bytes,
+    body: bytes,
+    integrity_key: IntegrityKey | None,
+    fingerprint: bool = True,
+) -> bytes:
+    """Return one message: encoded attributes between its header, integrity and FINGERPRINT."""
+    length = len(body)
+    rest = _COOKIE + transaction_id + body
     if integrity_key is not None:
-        length += 24
-        head = pack(kind, length) + rest
-        rest += b"\x00\x08\x00\x14" + integrity_key.digest(head)
+        # the length field counts up to the end of the attribute that is being made
+        length += INTEGRITY_ATTRIBUTE_BYTES
+        covered = _pack_pair(message_type, length) + rest
+        rest += b"\x00\x08\x00\x14" + integrity_key.digest(covered)
     if not fingerprint:
-        return pack(kind, length) + rest
-    head = pack(kind, length + 8) + rest
-    return head + b"\x80\x28\x00\x04" + (crc32(head) ^ FINGERPRINT_XOR).to_bytes(4, "big")
+        return _pack_pair(message_type, length) + rest
+    head = _pack_pair(message_type, length + FINGERPRINT_ATTRIBUTE_BYTES) + rest
+    return head + _pack_fingerprint(_FINGERPRINT_HEAD, crc32(head) ^ FINGERPRINT_XOR)
 
 
 def peek_username(data: bytes) -> tuple[str, str] | None:
@@ -242,11 +280,11 @@ def peek_username(data: bytes) -> tuple[str, str] | None:
         return None
     at = HEADER_BYTES
     for _ in range(_MAX_ATTRIBUTES):
-        if at + 4 > size:
-            return None
-        kind, length = _PAIR.unpack_from(data, at)
+        kind, length = _unpack_pair(data, at)
         end = at + 4 + length
         if kind == _USERNAME:
             return split_username(data[at + 4 : end]) if end <= size else None
         at = (end + 3) & ~3
+        if at + 4 > size:
+            break
     return None

@@ -50,7 +50,7 @@ def test_accepts_what_browsers_accept() -> None:
 def test_username_joins_both_ufrags() -> None:
     keys = Keys(OURS)
     keys.set_remote(THEIRS, lite=False)
-    assert keys.username == b"peer:ourU"
+    assert keys.username_attribute == b"\0\6\0\x09peer:ourU\0\0\0"
 
 
 def test_both_ufrags_together_are_limited() -> None:
