@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import enum
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -53,7 +52,7 @@ def decode_sctp_init(values: Sequence[str]) -> tuple[bytes | None, SctpInitFault
 
 def encode_sctp_init(chunk: bytes) -> str:
     """Return the attribute value for an INIT chunk (standard alphabet, padded, one line)."""
-    return b64encode(chunk).decode("ascii")
+    return binascii.b2a_base64(chunk, newline=False).decode("ascii")
 
 
 def echo_ice_options(offered: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
