@@ -193,6 +193,7 @@ def add_source(sources: dict[int, Source], value: str) -> None:
     sources[ssrc] = Source(ssrc, cname, stream)
 
 
+@lru_cache(maxsize=16)
 def sctp_port(value: str) -> int:
     """Return what an sctp-port line says."""
     return number(value, 65535, 1)

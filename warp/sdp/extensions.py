@@ -40,7 +40,7 @@ def decode_sctp_init(values: Sequence[str]) -> tuple[bytes | None, SctpInitFault
     if len(text) > _MAX_TEXT:
         return None, SctpInitFault.TOO_LONG
     try:
-        raw = binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
+        raw = binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         return None, SctpInitFault.NOT_BASE64
     if not raw:
