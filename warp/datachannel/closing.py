@@ -92,6 +92,8 @@ class ClosingChannels:
 
     def expired(self, now: float) -> list[Channel]:
         """Return the channels whose peer took too long, and give the others their new deadline."""
+        if not self._deadlines:
+            return []
         late = [channel for channel, deadline in self._deadlines.items() if deadline <= now]
         for channel in late:
             if channel.buffered_amount:

@@ -188,7 +188,9 @@ class ChannelRegistry:
 
     def get_timer(self) -> float | None:
         """Return the next deadline of the association or of a closing channel, or None."""
-        return earliest(self._closing.get_timer(), self.association.get_timer())
+        deadline = self.association.get_timer()
+        closing = self._closing.get_timer()
+        return deadline if closing is None else earliest(closing, deadline)
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
@@ -201,17 +203,19 @@ class ChannelRegistry:
         """Drain what has happened on the channels."""
         if self._watched:
             self._say_low()
+        if not self._events:
+            return []
         events, self._events = self._events, []
         return events
 
     def receive(self, now: float) -> None:
         """Take over what the association has: events and messages."""
-        events = self.association.events()
-        messages = self.association.messages()
-        if not events and not messages:
+        association = self.association
+        if not association.has_news:
             return
         ended: Terminated | None = None
-        for event in events:
+        messages = association.messages()
+        for event in association.events():
             if isinstance(event, Established):
                 self._establish(event, now)
             elif isinstance(event, StreamsReset):

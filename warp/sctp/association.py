@@ -134,6 +134,12 @@ class Association(Control):
             expires_at=None if lifetime_s is None else now + lifetime_s,
         )
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `events` or `messages` would drain something."""
+        inbound = self._inbound
+        return bool(self._events) or (inbound is not None and inbound.has_messages)
+
     def messages(self) -> list[ReceivedMessage]:
         """Drain the received messages as (stream id, PPID, payload), each stream in order."""
         return self._inbound.take_messages() if self._inbound is not None else []
@@ -226,6 +232,8 @@ class Association(Control):
 
     def events(self) -> list[Event]:
         """Drain what has happened, in order."""
+        if not self._events:
+            return []
         events = self._events.copy()
         self._events.clear()
         return events
@@ -356,7 +364,9 @@ class Association(Control):
             if request is not None:
                 outbox.add(request)
         transmission.transmit(outbox, now)
-        if self._shutdown.is_next(self.state, drained=transmission.is_idle):
+        if self.state is not State.ESTABLISHED and self._shutdown.is_next(
+            self.state, drained=transmission.is_idle
+        ):
             self._become(Input.DRAINED, now)
             chunk_now = self._shutdown.chunk(self.state, tracker.cumulative, now)
             if chunk_now is not None:

@@ -263,6 +263,11 @@ class Inbound:
             chunk = ForwardTsn(new & MASK32, ())
         self._forward(new, chunk)
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether there are complete messages to drain."""
+        return bool(self._order.ready)
+
     def take_messages(self) -> list[ReceivedMessage]:
         """Drain the complete messages; reopen the window if it was nearly shut."""
         ready = self._order.take()
