@@ -84,11 +84,9 @@ class Association(Control):
         self._outbox.accepts_zero = local.capabilities.zero_checksum
         self._become(Input.SNAP_AGREED, now)
         agreement = agree(local, remote_init)
-        self._establish(agreement, now)
+        # no handshake has shown that the peer is there: ask, unless data has gone out by then
+        self._establish(agreement, now, first_heartbeat_s=self.config.first_heartbeat_s)
         self._announce(agreement)
-        if self.config.heartbeat_interval_s is not None:
-            # no handshake has shown that the peer is there: ask, unless data has gone out by then
-            self._timers.arm(SctpTimer.HEARTBEAT, now + self.config.first_heartbeat_s)
         self._replay_early(now)
 
     def start(self, now: float) -> None:

@@ -115,7 +115,9 @@ class Control:
         if (self.state, cause) not in TRANSITIONS:
             raise Discard(SctpDiscard.UNEXPECTED_CHUNK, f"{cause.value} in {self.state.value}")
 
-    def _establish(self, agreement: Agreement, now: float) -> None:
+    def _establish(
+        self, agreement: Agreement, now: float, *, first_heartbeat_s: float | None = None
+    ) -> None:
         """Build both halves; the state is ESTABLISHED already."""
         config, shared = self.config, agreement.shared
         self._handshake.adopt(agreement)
@@ -133,8 +135,7 @@ class Control:
             config, agreement, queue=self._queue, rto=self._path.rto, timers=self._timers
         )
         self._reconfig.start(agreement)
-        self._timers.cancel(SctpTimer.HANDSHAKE)
-        self._path.start(now)
+        self._path.start(now, first_s=first_heartbeat_s)
 
     def _announce(self, agreement: Agreement) -> None:
         self._events.append(Established(agreement.outbound_streams, agreement.inbound_streams))
@@ -232,6 +233,7 @@ class Control:
             self._restart(agreement, now)
         elif not running:
             self._become(Input.COOKIE_ECHO, now)
+            self._timers.cancel(SctpTimer.HANDSHAKE)
             self._establish(agreement, now)
             self._announce(agreement)
         self._outbox.add_control(encode_chunk(ChunkType.COOKIE_ACK, 0))
@@ -256,6 +258,7 @@ class Control:
         agreement = self._handshake.agreement
         if agreement is not None:
             self._become(Input.COOKIE_ACK, now)
+            self._timers.cancel(SctpTimer.HANDSHAKE)
             self._establish(agreement, now)
             self._announce(agreement)
 

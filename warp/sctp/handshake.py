@@ -66,7 +66,9 @@ class EarlyPackets:
 
     def take(self) -> list[bytes]:
         """Drain, in order of arrival."""
-        packets = list(self._packets or ())
+        if self._packets is None:
+            return []
+        packets = list(self._packets)
         self._packets = None
         self._bytes = 0
         return packets

@@ -96,8 +96,8 @@ class Reconfig:
         self._answered = (agreement.peer_tsn - 1) & MASK32
         self._answer = None
         self._deferred_seq = None
-        self._timers.cancel(SctpTimer.RECONFIG)
         if self._request is not None:
+            self._timers.cancel(SctpTimer.RECONFIG)
             self._waiting = [*self._request.stream_ids, *self._waiting]
             self._request = None
 
