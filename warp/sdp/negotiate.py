@@ -145,9 +145,9 @@ def check_answer(offer: SessionDescription, answer: SessionDescription) -> list[
         raise SdpError(SdpRule.ANSWER_BUNDLE, " ".join(sorted(bundled)))
     live: list[int] = []
     for index, (asked, given) in enumerate(zip(offer.media, answer.media, strict=True)):
-        accepted = not given.rejected
-        same_mid = asked.mid == given.mid or given.mid is None
-        if asked.kind != given.kind or not same_mid or (accepted and asked.rejected):
+        accepted = given.port or not given.rejected
+        revived = accepted and not asked.port and asked.rejected
+        if asked.kind != given.kind or given.mid not in (asked.mid, None) or revived:
             raise SdpError(SdpRule.ANSWER_SHAPE, f"mid {asked.mid}")
         if not accepted:
             continue

@@ -143,7 +143,7 @@ def require_transport(
 
 def offered_ice_options(description: SessionDescription) -> tuple[str, ...]:
     """Return the ice-options of all sections that are not refused, in order, each once."""
-    used = [m.transport.ice_options for m in description.media if not m.rejected]
+    used = [m.transport.ice_options for m in description.media if m.port or not m.rejected]
     return merge_ice_options(*used)
 
 
@@ -246,7 +246,7 @@ def _choose(
         item = None
         # all share the transport of the first
         shares = lead is None or (group is not None and section.mid in group)
-        if shares and not section.rejected:
+        if shares and (section.port or not section.rejected):
             item = _pick(left, section)
         if item is None or not _serves(item, section):
             chosen.append(None)
