@@ -189,15 +189,17 @@ class ChannelRegistry:
     def get_timer(self) -> float | None:
         """Return the next deadline of the association or of a closing channel, or None."""
         deadline = self.association.get_timer()
-        closing = self._closing.get_timer()
-        return deadline if closing is None else earliest(closing, deadline)
+        if self._closing.deadlines:
+            return earliest(self._closing.get_timer(), deadline)
+        return deadline
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
         self.association.handle_timer(now)
         self.receive(now)
-        for channel in self._closing.expired(now):
-            self._give_up(channel, now)
+        if self._closing.deadlines:
+            for channel in self._closing.expired(now):
+                self._give_up(channel, now)
 
     def events(self) -> list[Event]:
         """Drain what has happened on the channels."""

@@ -213,9 +213,9 @@ class RtpSession:
         if router.collision is not None:
             self._leave_collision(router.collision, now)
         for receiver in router.sections:
-            lost = receiver.nacks_to_send(now)
-            if lost and receiver.ssrc is not None:
-                self._queue_feedback([GenericNack(self._own_ssrc, receiver.ssrc, tuple(lost))], now)
+            ssrc = receiver.ssrc
+            if ssrc is not None and (lost := receiver.nacks_to_send(now)):
+                self._queue_feedback([GenericNack(self._own_ssrc, ssrc, tuple(lost))], now)
         out = self._reports
         if out:
             self._reports = []
@@ -230,15 +230,16 @@ class RtpSession:
                 deadline, router.feedback.first_at + self.config.feedback_interval_s
             )
         for receiver in router.sections:
-            due = receiver.get_timer()
-            if due is not None and (deadline is None or due < deadline):
-                deadline = due
+            # who hears nobody waits for nothing
+            if receiver.ssrc is not None:
+                deadline = earliest(deadline, receiver.get_timer())
         return deadline
 
     def handle_timer(self, now: float) -> None:
         """Let time pass: give up gaps, queue what is due."""
         for receiver in self.router.sections:
-            receiver.handle_timer(now)
+            if receiver.ssrc is not None:
+                receiver.handle_timer(now)
         log = self.router.feedback
         if (
             log is not None

@@ -215,7 +215,8 @@ class Association(Control):
         inbound, transmission = self._inbound, self._transmission
         if inbound is not None and transmission is not None:
             self._fill(inbound, transmission, now)
-        return self._outbox.take()
+        outbox = self._outbox
+        return outbox.take() if outbox.packets else []
 
     def get_timer(self) -> float | None:
         """Return the next deadline, or None."""

@@ -145,9 +145,7 @@ class Outbox:
 
     def take(self) -> list[bytes]:
         """Drain the finished packets, in order."""
-        packets = self.packets
-        if packets:
-            self.packets = []
+        packets, self.packets = self.packets, []
         return packets
 
     def clear(self) -> None:
