@@ -45,8 +45,10 @@ def description_text(description: SessionDescription) -> str:
 def _media_lines(media: MediaDescription, lines: list[str]) -> None:
     address, sctp = media.address, media.sctp
     ufrag, pwd, options, fingerprints, setup, tls_id, candidates, complete = media.transport
-    lines.append(f"m={media.kind} {media.port} {media.protocol} {' '.join(media.formats)}")
-    lines.append(f"c=IN {'IP6' if ':' in address else 'IP4'} {address}")
+    lines += (
+        f"m={media.kind} {media.port} {media.protocol} {' '.join(media.formats)}",
+        f"c=IN {'IP6' if ':' in address else 'IP4'} {address}",
+    )
     if media.bundle_only:
         lines.append("a=bundle-only")
     for candidate in candidates:
