@@ -336,11 +336,11 @@ class Association(Control):
             raise Discard(SctpDiscard.BAD_TAG)
 
     def _put_early(self, data: bytes, now: float) -> None:
-        if gone := self._handshake.early.put(data):
+        if gone := self._handshake.keep_early(data):
             self._count(Discard(SctpDiscard.EARLY_OVERFLOW, f"{gone} packets"), now)
 
     def _replay_early(self, now: float) -> None:
-        for packet in self._handshake.early.take():
+        for packet in self._handshake.take_early():
             self.receive_datagram(packet, now)
 
     # -- the way out

@@ -153,7 +153,7 @@ class Control:
         self._timers.cancel_all()
         self._transmission = None
         self._queue = SendQueue()
-        self._handshake.early.take()
+        self._handshake.take_early()
         self._events.append(Terminated(error))
 
     def _count(self, discard: Discard, now: float) -> None:
