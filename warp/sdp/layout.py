@@ -25,7 +25,7 @@ from warp.sdp.attributes import (
     sctp_port,
 )
 from warp.sdp.drafts import OwnDraft
-from warp.sdp.errors import SdpError
+from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.extensions import decode_sctp_init
 from warp.sdp.grammar import fingerprint, ice_pwd, ice_ufrag, number, token
 from warp.sdp.model import (
@@ -48,6 +48,8 @@ class _Part(NamedTuple):
     """One section: `example` has what is always the same, the rest are places of own lines."""
 
     example: MediaDescription
+    rest: str
+    """What follows the port in its m= line."""
     port: int
     address: int | None
     ufrag: int | None
@@ -66,6 +68,9 @@ class _Part(NamedTuple):
         known = example.transport
         address, ufrag, pwd, tls_id = self.address, self.ufrag, self.pwd, self.tls_id
         sources = values[self.sources]
+        port, _, rest = values[self.port].partition(" ")
+        if rest != self.rest:
+            raise SdpError(SdpRule.MEDIA_LINE)
         transport = TransportDescription(
             known.ufrag if ufrag is None else ice_ufrag(values[ufrag]),
             known.pwd if pwd is None else ice_pwd(values[pwd]),
@@ -78,7 +83,7 @@ class _Part(NamedTuple):
         )
         return MediaDescription(
             example.kind,
-            number(values[self.port], 65535),
+            number(port, 65535),
             example.protocol,
             example.formats,
             example.mid,
@@ -116,7 +121,7 @@ def _sources(values: Sequence[str]) -> tuple[Source, ...]:
 class _Layout:
     """Which line of a description says what."""
 
-    __slots__ = ("_common", "_cuts", "_ends", "_example", "_expected", "_own", "_parts", "_starts",
+    __slots__ = ("_common", "_cuts", "_example", "_expected", "_own", "_parts", "_starts",
                  "_unused", "size")  # fmt: skip
 
     def __init__(
@@ -131,15 +136,16 @@ class _Layout:
         self._common: Final = itemgetter(*common)
         self._expected: Final = self._common(lines)
         self._own: Final = itemgetter(*own)
-        shapes = [_shape(lines[index]) for index in own]
-        self._starts: Final = tuple([start for start, _ in shapes])
-        self._ends: Final = tuple([end for _, end in shapes])
+        self._starts: Final = tuple([_start(lines[index]) for index in own])
         # a candidate is told with its name
         self._cuts: Final = tuple([
             "a=" if start == "a=candidate:" else start for start in self._starts
         ])  # fmt: skip
         session, *sections = places
-        parts = [_part(p, session, m) for p, m in zip(sections, example.media, strict=True)]
+        parts = [
+            _part(lines[own[part["m"][0]]], part, session, media)
+            for part, media in zip(sections, example.media, strict=True)
+        ]
         self._parts: Final = tuple(parts)
         self._unused: Final = _unused(places, parts)
         self._example: Final = example._replace(media=())
@@ -149,11 +155,9 @@ class _Layout:
         if self._common(lines) != self._expected:
             return None
         own = self._own(lines)
-        if not (
-            all(map(str.startswith, own, self._starts)) and all(map(str.endswith, own, self._ends))
-        ):
+        if not all(map(str.startswith, own, self._starts)):
             return None
-        values = list(map(str.removesuffix, map(str.removeprefix, own, self._cuts), self._ends))
+        values = list(map(str.removeprefix, own, self._cuts))
         try:
             for at, reader in self._unused:
                 reader(OwnDraft(), values[at])
@@ -222,15 +226,14 @@ def _name(line: str) -> str | None:
     return kind[0] if kind in ("o=", "c=", "m=") else None
 
 
-def _shape(line: str) -> tuple[str, str]:
-    """Return how an own line begins and ends, around what differs from session to session."""
+def _start(line: str) -> str:
+    """Return how an own line begins, up to what differs from session to session."""
     if line[:2] == "m=":
-        _, kind, rest = media_line(line[2:])
-        return f"m={kind} ", f" {rest}"
-    return (line[: line.index(":") + 1] if line[0] == "a" else line[:2]), ""
+        return line.partition(" ")[0] + " "
+    return line[: line.index(":") + 1] if line[0] == "a" else line[:2]
 
 
-def _part(own: _Places, session: _Places, section: MediaDescription) -> _Part:
+def _part(line: str, own: _Places, session: _Places, section: MediaDescription) -> _Part:
     """Note where the lines of a section stand; what it does not say is the session's."""
     ice = own if "ice-ufrag" in own or "ice-pwd" in own else session
     transport, sctp = section.transport, section.sctp
@@ -247,6 +250,7 @@ def _part(own: _Places, session: _Places, section: MediaDescription) -> _Part:
             msids=(),
             sctp=sctp and SctpDescription(sctp.port, sctp.max_message_size),
         ),
+        media_line(line[2:])[2],
         own["m"][0],
         _last(own.get("c") or session.get("c")),
         _last(ice.get("ice-ufrag")),
@@ -280,7 +284,7 @@ _READERS: Final[Mapping[str, _Reader]] = {**OWN_ATTRIBUTES, "c": _read_address}
 def _unused(places: Sequence[_Places], parts: Sequence[_Part]) -> tuple[tuple[int, _Reader], ...]:
     """Return the lines that say nothing which counts; they have to be in order all the same."""
     used: set[int] = set()
-    for _, *fields in parts:
+    for _, _, *fields in parts:
         for at in fields:
             if isinstance(at, slice):
                 used.update(range(at.start, at.stop))
