@@ -88,7 +88,8 @@ OTHERS = [
     "c=IN IP6 2001:db8::1", "c=IN", "m=audio 0 UDP/TLS/RTP/SAVPF 111", "m=audio 9 RTP/AVP 0",
     "m=audio 40000", "m=audio 9/2 UDP/TLS/RTP/SAVPF 111 126", "m=audio 9 9 UDP/TLS/RTP/SAVPF 111",
     "m=audio  9 UDP/TLS/RTP/SAVPF 111 126", "m=audio\t9\tUDP/TLS/RTP/SAVPF\t111", "m=audio",
-    "m=audio 70000 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96", "o=- 1 2 IN IP4 0.0.0.0", "o=-", "s=other", "t=1 2",
+    "m=audio 70000 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96",
+    "o=- 1 2 IN IP4 0.0.0.0", "o=-", "s=other", "t=1 2",
     "a=mid:0", "a=mid:9", "a=group:BUNDLE 0", "a=ice-lite", "a=setup:active", "x=1", "", "v=0",
     "a=tls-id:abcdefghijklmnopqrst", "a=sctp-init:AQAAFA==", "a=ice-pacing:9", "a=ice-pacing",
 ]  # fmt: skip
