@@ -150,7 +150,7 @@ class Association(Control):
         """
         if self.state is State.CLOSED:
             raise InvalidState("association is closed")
-        self._reconfig.reset(list(stream_ids))
+        self._resets().reset(list(stream_ids))
 
     def buffered_amount(self, stream_id: int) -> int:
         """Return the bytes of a stream that have not left yet."""
@@ -293,7 +293,7 @@ class Association(Control):
 
     def _end_data_packet(self, inbound: Inbound, now: float) -> None:
         if inbound.deferred_streams is not None:
-            answer = self._reconfig.finish_deferred(inbound)
+            answer = self._resets().finish_deferred(inbound)
             if answer is not None:
                 self._outbox.add_control(answer)
         inbound.end_packet(now)
@@ -358,8 +358,9 @@ class Association(Control):
                 outbox.add(sack)
                 outbox.flush()
             outbox.add(latest)
-        if self._reconfig.is_busy:
-            request = self._reconfig.chunk_to_send(transmission, now)
+        reconfig = self._reconfig
+        if reconfig is not None and reconfig.is_busy:
+            request = reconfig.chunk_to_send(transmission, now)
             if request is not None:
                 outbox.add(request)
         transmission.transmit(outbox, now)

@@ -110,11 +110,6 @@ class Reconfig:
                 self._waiting.append(stream_id)
 
     @property
-    def is_agreed(self) -> bool:
-        """Whether both sides can reset streams."""
-        return self._agreed
-
-    @property
     def is_busy(self) -> bool:
         """Whether a reset of ours is waiting or under way."""
         return bool(self._waiting) or self._request is not None
