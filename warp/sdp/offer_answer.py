@@ -147,7 +147,7 @@ def offered_ice_options(description: SessionDescription) -> tuple[str, ...]:
     return merge_ice_options(*used)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # a peer's options may be long
 def _echo_options(offered: tuple[str, ...], *known: tuple[str, ...]) -> tuple[str, ...]:
     return merge_ice_options(*[echo_ice_options(offered, options) for options in known])
 
