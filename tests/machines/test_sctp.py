@@ -192,7 +192,7 @@ class TwoAssociations(RuleBasedStateMachine):
             association.established
             and association._transmission is not None
             and association._transmission.is_idle
-            and not association._reconfig.is_busy
+            and not association._resets().is_busy
             and association._queue.messages == 0
             for association in self.sides
         )

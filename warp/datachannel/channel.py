@@ -130,7 +130,8 @@ class Channel:
     @buffered_amount_low_threshold.setter
     def buffered_amount_low_threshold(self, value: int) -> None:
         self._threshold = value
-        self._owner.watch(self)
+        if self.state is not ChannelState.CONNECTING:  # else there is nothing unsent yet
+            self._owner.watch(self)
 
     def send(self, data: str | bytes | bytearray | memoryview, now: float) -> None:
         """Send one message: text or bytes.

@@ -24,23 +24,24 @@ _NONE: Final[frozenset[int]] = frozenset()
 class ClosingChannels:
     """Deadlines of closing channels, and refused streams that have no channel."""
 
-    __slots__ = ("_association", "_deadlines", "_expected", "_refused", "_timeout_s")
+    __slots__ = ("_association", "_expected", "_refused", "_timeout_s", "deadlines")
 
     def __init__(self, association: Association, timeout_s: float) -> None:
         self._association = association
         self._timeout_s = timeout_s
-        self._deadlines: dict[Channel, float] = {}
+        self.deadlines: dict[Channel, float] = {}
+        """Channels whose peer has to answer a reset, and until when."""
         self._refused = _NONE
         self._expected = _NONE
 
     def begin(self, channel: Channel, stream_id: int, now: float) -> None:
         """Start to close a channel that has a stream."""
-        self._deadlines[channel] = now + self._timeout_s
+        self.deadlines[channel] = now + self._timeout_s
         self._reset(stream_id, now)
 
     def end(self, channel: Channel) -> None:
         """Forget a channel that is closed."""
-        self._deadlines.pop(channel, None)
+        self.deadlines.pop(channel, None)
 
     def refuse(self, stream_id: int, now: float) -> None:
         """Reset a stream that never became a channel (RFC 8832 section 6).
@@ -88,12 +89,12 @@ class ClosingChannels:
 
     def get_timer(self) -> float | None:
         """Return when the next channel is given up, or None."""
-        return min(self._deadlines.values()) if self._deadlines else None
+        return min(self.deadlines.values()) if self.deadlines else None
 
     def expired(self, now: float) -> list[Channel]:
         """Return the channels whose peer took too long, and give the others their new deadline."""
-        late = [channel for channel, deadline in self._deadlines.items() if deadline <= now]
+        late = [channel for channel, deadline in self.deadlines.items() if deadline <= now]
         for channel in late:
             if channel.buffered_amount:
-                self._deadlines[channel] = now + self._timeout_s
+                self.deadlines[channel] = now + self._timeout_s
         return [channel for channel in late if not channel.buffered_amount]

@@ -29,20 +29,22 @@ class ChannelConfig:
     priority: int = 256  # 128 below normal .. 1024 extra high, RFC 8831 section 6.4
 
     def __post_init__(self) -> None:
-        if self.max_retransmits is not None and self.max_packet_lifetime_s is not None:
+        retransmits, lifetime = self.max_retransmits, self.max_packet_lifetime_s
+        if retransmits is not None and lifetime is not None:
             raise InvalidConfig("give max_retransmits or max_packet_lifetime_s, not both")
-        if self.max_retransmits is not None and not 0 <= self.max_retransmits <= 0xFFFF:
+        if retransmits is not None and not 0 <= retransmits <= 0xFFFF:
             raise InvalidConfig("max_retransmits is 0 to 65535")
-        lifetime = self.max_packet_lifetime_s
         if lifetime is not None and not 0 <= lifetime <= 65.535:
             raise InvalidConfig("max_packet_lifetime_s is 0 to 65.535")
         if len(self.label.encode()) > _MAX_TEXT or len(self.protocol.encode()) > _MAX_TEXT:
             raise InvalidConfig("label and protocol have at most 65535 bytes of UTF-8")
         if not 0 <= self.priority <= 0xFFFF:
             raise InvalidConfig("priority is 0 to 65535")
-        if self.negotiated and self.stream_id is None:
+        if not self.negotiated:
+            return
+        if self.stream_id is None:
             raise InvalidConfig("a negotiated channel needs its stream_id")
-        if self.negotiated and not 0 <= (self.stream_id or 0) <= MAX_STREAM_ID:
+        if not 0 <= self.stream_id <= MAX_STREAM_ID:
             raise InvalidConfig("stream_id is 0 to 65534 (RFC 8831 section 6.2)")
 
     def to_open(self) -> DcepOpen:

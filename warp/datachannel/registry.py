@@ -103,7 +103,7 @@ class ChannelRegistry:
         self._waiting: list[Channel] = []
         self.state = RegistryState.WAITING
         self._events: list[Event] = []
-        self._early = EarlyMessages(self.config.early_messages, self.config.early_bytes)
+        self._early: EarlyMessages | None = None
         self._closing = ClosingChannels(association, self.config.close_timeout_s)
         self._watched: dict[Channel, None] = {}
         self._incoming: list[int] = []
@@ -183,35 +183,42 @@ class ChannelRegistry:
     def datagrams_to_send(self, now: float) -> list[bytes]:
         """Drain the SCTP packets that may leave now."""
         packets = self.association.datagrams_to_send(now)
-        self.receive(now)
+        if self.association.has_news:
+            self.receive(now)
         return packets
 
     def get_timer(self) -> float | None:
         """Return the next deadline of the association or of a closing channel, or None."""
-        return earliest(self._closing.get_timer(), self.association.get_timer())
+        deadline = self.association.get_timer()
+        if self._closing.deadlines:
+            return earliest(self._closing.get_timer(), deadline)
+        return deadline
 
     def handle_timer(self, now: float) -> None:
         """Let time pass."""
         self.association.handle_timer(now)
         self.receive(now)
-        for channel in self._closing.expired(now):
-            self._give_up(channel, now)
+        if self._closing.deadlines:
+            for channel in self._closing.expired(now):
+                self._give_up(channel, now)
 
     def events(self) -> list[Event]:
         """Drain what has happened on the channels."""
         if self._watched:
             self._say_low()
+        if not self._events:
+            return []
         events, self._events = self._events, []
         return events
 
     def receive(self, now: float) -> None:
         """Take over what the association has: events and messages."""
-        events = self.association.events()
-        messages = self.association.messages()
-        if not events and not messages:
+        association = self.association
+        if not association.has_news:
             return
         ended: Terminated | None = None
-        for event in events:
+        messages = association.messages()
+        for event in association.events():
             if isinstance(event, Established):
                 self._establish(event, now)
             elif isinstance(event, StreamsReset):
@@ -247,6 +254,8 @@ class ChannelRegistry:
         # No channel yet; or the next one, whose first message overtook the peer's answer to our
         # own reset: RE-CONFIG and DATA keep no order between each other.
         self._closing.note_message(stream_id)
+        if self._early is None:
+            self._early = EarlyMessages(self.config.early_messages, self.config.early_bytes)
         if not self._early.keep(stream_id, ppid, data):
             self._discard(ChannelDiscard.NO_CHANNEL, stream_id, now)
 
@@ -286,8 +295,11 @@ class ChannelRegistry:
         self._events.append(ChannelOpened(channel))
         self._replay(stream_id, now)
 
+    def _take_early(self, stream_id: int) -> list[tuple[int, bytes]]:
+        return [] if self._early is None else self._early.take(stream_id)
+
     def _replay(self, stream_id: int, now: float) -> None:
-        for ppid, data in self._early.take(stream_id):
+        for ppid, data in self._take_early(stream_id):
             if ppid == RESET:
                 self._receive_reset(stream_id, now)
             else:
@@ -329,7 +341,7 @@ class ChannelRegistry:
         if full or not self._ids.is_usable(stream_id):
             reason = ChannelDiscard.TOO_MANY_CHANNELS if full else ChannelDiscard.NO_CHANNEL
             self._discard(reason, stream_id, now)
-            self._early.take(stream_id)
+            self._take_early(stream_id)
             self._closing.refuse(stream_id, now)
             return
         config = ChannelConfig.from_open(message, stream_id)
@@ -392,9 +404,10 @@ class ChannelRegistry:
     def _receive_reset(self, stream_id: int, now: float) -> None:
         channel = self._channels.get(stream_id)
         if channel is not None and channel.resets & Reset.INCOMING:
-            self._early.keep_reset(stream_id)  # of the next channel on this stream
+            if self._early is not None:
+                self._early.keep_reset(stream_id)  # of the next channel on this stream
             return
-        self._early.take(stream_id)
+        self._take_early(stream_id)
         if channel is None:
             self._closing.answer(stream_id, now)
             return

@@ -75,7 +75,8 @@ class NackList:
 
     def take(self, now: float) -> list[int]:
         """Return the 16-bit numbers to ask for now, in order."""
-        self.handle_timer(now)
+        if self.deadline is not None:
+            self.handle_timer(now)
         if not self._asked:
             return []
         asked = sorted(number for number in set(self._asked) if number in self._missing)

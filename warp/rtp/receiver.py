@@ -24,6 +24,7 @@ from warp.rtp.red import RedBlock, parse_red
 from warp.rtp.reorder import Arrival, ReorderBuffer, Unordered
 from warp.rtp.rtcp import ReportBlock, SenderReport
 from warp.rtp.telephone_event import ToneTracker, parse_telephone_event
+from warp.timers import earliest
 from warp.trace import Trace
 
 _NO_TYPE = -1
@@ -326,17 +327,18 @@ class AudioReceiver:
 
     def get_timer(self) -> float | None:
         """Return when a gap is given up or a lost packet asked for, or None. Pure."""
-        deadline = self._buffer.deadline
-        if self._nacks is None or self._nacks.deadline is None:
+        deadline, nacks = self._buffer.deadline, self._nacks
+        if nacks is None or nacks.deadline is None:
             return deadline
-        return self._nacks.deadline if deadline is None else min(deadline, self._nacks.deadline)
+        return earliest(deadline, nacks.deadline)
 
     def handle_timer(self, now: float) -> None:
         """Give up gaps that have waited long enough; queue requests that are due."""
         if self._buffer.deadline is not None and self._buffer.deadline <= now:
             self._deliver(self._buffer.take(now))
-        if self._nacks is not None:
-            self._nacks.handle_timer(now)
+        nacks = self._nacks
+        if nacks is not None and nacks.deadline is not None:
+            nacks.handle_timer(now)
 
     def nacks_to_send(self, now: float) -> list[int]:
         """Drain the sequence numbers (16 bits) to ask for again."""

@@ -45,15 +45,16 @@ class RtpRouter:
     """The table of one transport. `feedback` logs transport-wide numbers when negotiated."""
 
     __slots__ = (
-        "_by_mid", "_by_ssrc", "_hints", "_ids", "_latest", "_max_sources", "_sections",
-        "collision", "discards", "feedback", "own_sources",
+        "_by_mid", "_by_ssrc", "_hints", "_ids", "_latest", "_max_sources", "collision", "discards",
+        "feedback", "own_sources", "sections",
     )  # fmt: skip
 
     def __init__(self, extensions: ExtensionMap, *, max_sources: int = 16) -> None:
         self._ids = extensions
         self._max_sources = max_sources
         self._by_mid: dict[str, AudioReceiver] = {}
-        self._sections: tuple[AudioReceiver, ...] = ()
+        self.sections: tuple[AudioReceiver, ...] = ()
+        """The receivers of all media sections, in the order in which they were added."""
         self._by_ssrc: dict[int, Route] = {}
         self._latest: Route | None = None
         """That of the last packet: hundreds of sessions take turns, and a table is never warm."""
@@ -71,24 +72,24 @@ class RtpRouter:
         if mid in self._by_mid:
             raise InvalidConfig(f"mid {mid!r} has a receiver already")
         self._by_mid[mid] = receiver
-        self._sections = tuple(self._by_mid.values())
+        self.sections = tuple(self._by_mid.values())
 
     def remove_receiver(self, mid: str) -> None:
         """Take a media section away; its packets are discarded from now on."""
         receiver = self._by_mid.pop(mid, None)
-        self._sections = tuple(self._by_mid.values())
+        self.sections = tuple(self._by_mid.values())
         for ssrc in [s for s, route in self._by_ssrc.items() if route.receiver is receiver]:
             del self._by_ssrc[ssrc]
         self._latest = None
 
     def receivers(self) -> tuple[AudioReceiver, ...]:
         """Return the media sections in the order in which they were added."""
-        return self._sections
+        return self.sections
 
     def frames(self) -> list[AudioFrame]:
         """Drain the frames of all sections that are in order; for a call under way."""
         found: list[AudioFrame] = []
-        for receiver in self._sections:
+        for receiver in self.sections:
             if frames := receiver.frames():
                 found = found + frames if found else frames
         return found

@@ -39,6 +39,7 @@ from warp.rtp.rtcp import (
 )
 from warp.rtp.rtcp_schedule import RtcpSchedule
 from warp.rtp.sender import AudioSender
+from warp.timers import earliest
 from warp.trace import Trace
 
 _RECENT_S = 10.0
@@ -186,7 +187,7 @@ class RtpSession:
         if rtt is not None:
             old = rtt if self.rtt_s is None else self.rtt_s
             self.rtt_s = old + (rtt - old) * _RTT_GAIN
-            for receiver in self.router.receivers():
+            for receiver in self.router.sections:
                 receiver.set_rtt(self.rtt_s)
 
     def _receive_goodbye(self, packet: Goodbye, now: float) -> None:
@@ -208,11 +209,13 @@ class RtpSession:
 
     def rtcp_to_send(self, now: float) -> list[bytes]:
         """Drain the RTCP datagrams that are due, unprotected."""
-        self._leave_collision(now)
-        for receiver in self.router.receivers():
-            lost = receiver.nacks_to_send(now)
-            if lost and receiver.ssrc is not None:
-                self._queue_feedback([GenericNack(self._own_ssrc, receiver.ssrc, tuple(lost))], now)
+        router = self.router
+        if router.collision is not None:
+            self._leave_collision(router.collision, now)
+        for receiver in router.sections:
+            ssrc = receiver.ssrc
+            if ssrc is not None and (lost := receiver.nacks_to_send(now)):
+                self._queue_feedback([GenericNack(self._own_ssrc, ssrc, tuple(lost))], now)
         out = self._reports
         if out:
             self._reports = []
@@ -221,25 +224,32 @@ class RtpSession:
     def get_timer(self) -> float | None:
         """Return when a report, feedback, a request or a gap is due, or None. Pure."""
         deadline = self._schedule.deadline
-        feedback = self._feedback_deadline()
-        if feedback is not None and (deadline is None or feedback < deadline):
-            deadline = feedback
-        for receiver in self.router.receivers():
-            due = receiver.get_timer()
-            if due is not None and (deadline is None or due < deadline):
-                deadline = due
+        router = self.router
+        if router.feedback is not None and router.feedback.first_at is not None:
+            deadline = earliest(
+                deadline, router.feedback.first_at + self.config.feedback_interval_s
+            )
+        for receiver in router.sections:
+            # who hears nobody waits for nothing
+            if receiver.ssrc is not None:
+                deadline = earliest(deadline, receiver.get_timer())
         return deadline
 
     def handle_timer(self, now: float) -> None:
         """Let time pass: give up gaps, queue what is due."""
-        for receiver in self.router.receivers():
-            receiver.handle_timer(now)
-        due = self._feedback_deadline()
-        if due is not None and due <= now and self.router.feedback is not None:
+        for receiver in self.router.sections:
+            if receiver.ssrc is not None:
+                receiver.handle_timer(now)
+        log = self.router.feedback
+        if (
+            log is not None
+            and log.first_at is not None
+            and log.first_at + self.config.feedback_interval_s <= now
+        ):
             self._queue_feedback(
                 [
                     CongestionFeedback(self._own_ssrc, self._heard_ssrc(), feedback)
-                    for feedback in self.router.feedback.take()
+                    for feedback in log.take()
                 ],
                 now,
             )
@@ -258,7 +268,7 @@ class RtpSession:
     def events(self) -> list[Event]:
         """Drain what has happened in the session and in its receivers, in order of section."""
         out = [*self.feedback_received()]
-        for receiver in self.router.receivers():
+        for receiver in self.router.sections:
             out += receiver.events()
         return out
 
@@ -266,7 +276,7 @@ class RtpSession:
         """Build SR or RR, and SDES (RFC 3550 section 6.1)."""
         blocks = [
             block
-            for receiver in self.router.receivers()
+            for receiver in self.router.sections
             if (block := receiver.report_block(now)) is not None
         ][:31]
         packets: list[RtcpPacket] = []
@@ -308,11 +318,8 @@ class RtpSession:
         self._schedule.receive_datagram(len(data))
         self._reports.append(data)
 
-    def _leave_collision(self, now: float) -> None:
+    def _leave_collision(self, ssrc: int, now: float) -> None:
         """Another source uses our SSRC: say BYE and draw a new one (RFC 3550 section 8.2)."""
-        ssrc = self.router.collision
-        if ssrc is None:
-            return
         self.router.collision = None
         sender = self._sender_of(ssrc)
         if sender is None:
@@ -334,16 +341,10 @@ class RtpSession:
 
     def _heard_ssrc(self) -> int:
         """Transport-wide feedback names any media source (draft-holmer section 3.1)."""
-        for receiver in self.router.receivers():
+        for receiver in self.router.sections:
             if receiver.ssrc is not None:
                 return receiver.ssrc
         return 0
-
-    def _feedback_deadline(self) -> float | None:
-        log = self.router.feedback
-        if log is None or log.first_at is None:
-            return None
-        return log.first_at + self.config.feedback_interval_s
 
     def _sender_of(self, ssrc: int) -> AudioSender | None:
         for sender in self.senders:

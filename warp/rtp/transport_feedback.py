@@ -152,7 +152,7 @@ def _build_statuses(symbols: list[int]) -> bytes:
 class FeedbackLog:
     """Arrival times of transport-wide sequence numbers, until they are reported. Bounded."""
 
-    __slots__ = ("_arrivals", "_count", "_highest", "_reported", "capacity")
+    __slots__ = ("_arrivals", "_count", "_highest", "_reported", "capacity", "first_at")
 
     def __init__(self, capacity: int = 512) -> None:
         self.capacity = capacity
@@ -161,11 +161,8 @@ class FeedbackLog:
         self._reported: int | None = None
         """The next extended sequence number that no feedback has covered yet."""
         self._count = 0
-
-    @property
-    def first_at(self) -> float | None:
+        self.first_at: float | None = None
         """When the oldest arrival that awaits its report came; None when there is none."""
-        return self._arrivals[0][1] if self._arrivals else None
 
     def add(self, sequence: int, now: float) -> bool:
         """Note that a packet with this 16-bit number arrived. Beyond capacity, forgotten.
@@ -173,9 +170,13 @@ class FeedbackLog:
         Returns whether it is the first that awaits its report: `first_at` has moved.
         """
         arrivals = self._arrivals
+        if not arrivals:
+            self.first_at = now
+            arrivals.append((sequence, now))
+            return True
         if len(arrivals) < self.capacity:
             arrivals.append((sequence, now))
-        return len(arrivals) == 1
+        return False
 
     def take(self) -> list[TransportFeedback]:
         """Return feedback on what arrived since the last call; usually one, or none."""
@@ -188,6 +189,7 @@ class FeedbackLog:
             self._highest = max(self._highest, extended)
             arrived.setdefault(extended, now)
         self._arrivals.clear()
+        self.first_at = None
         out: list[TransportFeedback] = []
         pending = sorted(arrived.items())
         while pending:

@@ -84,11 +84,9 @@ class Association(Control):
         self._outbox.accepts_zero = local.capabilities.zero_checksum
         self._become(Input.SNAP_AGREED, now)
         agreement = agree(local, remote_init)
-        self._establish(agreement, now)
+        # no handshake has shown that the peer is there: ask, unless data has gone out by then
+        self._establish(agreement, now, first_heartbeat_s=self.config.first_heartbeat_s)
         self._announce(agreement)
-        if self.config.heartbeat_interval_s is not None:
-            # no handshake has shown that the peer is there: ask, unless data has gone out by then
-            self._timers.arm(SctpTimer.HEARTBEAT, now + self.config.first_heartbeat_s)
         self._replay_early(now)
 
     def start(self, now: float) -> None:
@@ -134,6 +132,12 @@ class Association(Control):
             expires_at=None if lifetime_s is None else now + lifetime_s,
         )
 
+    @property
+    def has_news(self) -> bool:
+        """Whether `events` or `messages` would drain something."""
+        inbound = self._inbound
+        return bool(self._events) or (inbound is not None and inbound.has_messages)
+
     def messages(self) -> list[ReceivedMessage]:
         """Drain the received messages as (stream id, PPID, payload), each stream in order."""
         return self._inbound.take_messages() if self._inbound is not None else []
@@ -146,7 +150,7 @@ class Association(Control):
         """
         if self.state is State.CLOSED:
             raise InvalidState("association is closed")
-        self._reconfig.reset(list(stream_ids))
+        self._resets().reset(list(stream_ids))
 
     def buffered_amount(self, stream_id: int) -> int:
         """Return the bytes of a stream that have not left yet."""
@@ -211,7 +215,8 @@ class Association(Control):
         inbound, transmission = self._inbound, self._transmission
         if inbound is not None and transmission is not None:
             self._fill(inbound, transmission, now)
-        return self._outbox.take()
+        outbox = self._outbox
+        return outbox.take() if outbox.packets else []
 
     def get_timer(self) -> float | None:
         """Return the next deadline, or None."""
@@ -226,6 +231,8 @@ class Association(Control):
 
     def events(self) -> list[Event]:
         """Drain what has happened, in order."""
+        if not self._events:
+            return []
         events = self._events.copy()
         self._events.clear()
         return events
@@ -286,7 +293,7 @@ class Association(Control):
 
     def _end_data_packet(self, inbound: Inbound, now: float) -> None:
         if inbound.deferred_streams is not None:
-            answer = self._reconfig.finish_deferred(inbound)
+            answer = self._resets().finish_deferred(inbound)
             if answer is not None:
                 self._outbox.add_control(answer)
         inbound.end_packet(now)
@@ -329,11 +336,11 @@ class Association(Control):
             raise Discard(SctpDiscard.BAD_TAG)
 
     def _put_early(self, data: bytes, now: float) -> None:
-        if gone := self._handshake.early.put(data):
+        if gone := self._handshake.keep_early(data):
             self._count(Discard(SctpDiscard.EARLY_OVERFLOW, f"{gone} packets"), now)
 
     def _replay_early(self, now: float) -> None:
-        for packet in self._handshake.early.take():
+        for packet in self._handshake.take_early():
             self.receive_datagram(packet, now)
 
     # -- the way out
@@ -351,12 +358,15 @@ class Association(Control):
                 outbox.add(sack)
                 outbox.flush()
             outbox.add(latest)
-        if self._reconfig.is_busy:
-            request = self._reconfig.chunk_to_send(transmission, now)
+        reconfig = self._reconfig
+        if reconfig is not None and reconfig.is_busy:
+            request = reconfig.chunk_to_send(transmission, now)
             if request is not None:
                 outbox.add(request)
         transmission.transmit(outbox, now)
-        if self._shutdown.is_next(self.state, drained=transmission.is_idle):
+        if self.state is not State.ESTABLISHED and self._shutdown.is_next(
+            self.state, drained=transmission.is_idle
+        ):
             self._become(Input.DRAINED, now)
             chunk_now = self._shutdown.chunk(self.state, tracker.cumulative, now)
             if chunk_now is not None:

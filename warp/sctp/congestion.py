@@ -104,4 +104,5 @@ class CongestionControl:
         """A send opportunity is over; so many packets with new data have left in it."""
         if packets:
             self.last_sent_at = now
-        self.burst = min(max(self.burst - packets, 0), self._max_burst)
+        burst, limit = self.burst - packets, self._max_burst
+        self.burst = limit if burst > limit else max(burst, 0)

@@ -64,7 +64,6 @@ class Control:
         "_path",
         "_queue",
         "_reconfig",
-        "_shutdown",
         "_timers",
         "_trace",
         "_transmission",
@@ -95,8 +94,7 @@ class Control:
         self._local_tag = 0
         self._queue = SendQueue()
         self._path = Path(config, entropy, self._timers)
-        self._reconfig = Reconfig(self._queue, self._path.rto, self._timers, self._events)
-        self._shutdown = Shutdown(config, self._path.rto, self._timers)
+        self._reconfig: Reconfig | None = None
         self._transmission: Transmission | None = None
         self._inbound: Inbound | None = None
 
@@ -115,7 +113,9 @@ class Control:
         if (self.state, cause) not in TRANSITIONS:
             raise Discard(SctpDiscard.UNEXPECTED_CHUNK, f"{cause.value} in {self.state.value}")
 
-    def _establish(self, agreement: Agreement, now: float) -> None:
+    def _establish(
+        self, agreement: Agreement, now: float, *, first_heartbeat_s: float | None = None
+    ) -> None:
         """Build both halves; the state is ESTABLISHED already."""
         config, shared = self.config, agreement.shared
         self._handshake.adopt(agreement)
@@ -132,9 +132,24 @@ class Control:
         self._transmission = Transmission(
             config, agreement, queue=self._queue, rto=self._path.rto, timers=self._timers
         )
-        self._reconfig.start(agreement)
-        self._timers.cancel(SctpTimer.HANDSHAKE)
-        self._path.start(now)
+        if self._reconfig is not None:
+            self._reconfig.start(agreement)
+        self._path.start(now, first_s=first_heartbeat_s)
+
+    def _resets(self) -> Reconfig:
+        """Return the organ for stream resets, made when the first is asked for."""
+        reconfig = self._reconfig
+        if reconfig is None:
+            reconfig = Reconfig(self._queue, self._path.rto, self._timers, self._events)
+            self._reconfig = reconfig
+            if self._handshake.agreement is not None:
+                reconfig.start(self._handshake.agreement)
+        return reconfig
+
+    @property
+    def _shutdown(self) -> Shutdown:
+        """The organ for an orderly end; it keeps nothing itself."""
+        return Shutdown(self.config, self._path.rto, self._timers)
 
     def _announce(self, agreement: Agreement) -> None:
         self._events.append(Established(agreement.outbound_streams, agreement.inbound_streams))
@@ -152,7 +167,7 @@ class Control:
         self._timers.cancel_all()
         self._transmission = None
         self._queue = SendQueue()
-        self._handshake.early.take()
+        self._handshake.take_early()
         self._events.append(Terminated(error))
 
     def _count(self, discard: Discard, now: float) -> None:
@@ -232,6 +247,7 @@ class Control:
             self._restart(agreement, now)
         elif not running:
             self._become(Input.COOKIE_ECHO, now)
+            self._timers.cancel(SctpTimer.HANDSHAKE)
             self._establish(agreement, now)
             self._announce(agreement)
         self._outbox.add_control(encode_chunk(ChunkType.COOKIE_ACK, 0))
@@ -256,6 +272,7 @@ class Control:
         agreement = self._handshake.agreement
         if agreement is not None:
             self._become(Input.COOKIE_ACK, now)
+            self._timers.cancel(SctpTimer.HANDSHAKE)
             self._establish(agreement, now)
             self._announce(agreement)
 
@@ -292,9 +309,10 @@ class Control:
         inbound.receive_forward_tsn(chunk)
 
     def _receive_reconfig(self, flags: int, body: bytes, now: float) -> None:
-        if self._inbound is None or not self._reconfig.is_agreed:
+        agreement = self._handshake.agreement
+        if self._inbound is None or agreement is None or not agreement.shared.reconfig:
             raise Discard(SctpDiscard.UNKNOWN_CHUNK, "RE-CONFIG was not negotiated")
-        answer = self._reconfig.receive(body, self._inbound)
+        answer = self._resets().receive(body, self._inbound)
         self._path.errors = 0
         if answer is not None:
             self._outbox.add_control(answer)
@@ -398,7 +416,7 @@ class Control:
             self._outbox.add_control(chunk)
 
     def _reconfig_timeout(self, now: float) -> None:
-        if self._reconfig.handle_timeout(now) and self._path.count_error():
+        if self._resets().handle_timeout(now) and self._path.count_error():
             self._give_up("a stream reset was not answered", now)
 
     def _shutdown_timeout(self, now: float) -> None:

@@ -46,15 +46,13 @@ class EarlyPackets:
     __slots__ = ("_bytes", "_max_bytes", "_max_packets", "_packets")
 
     def __init__(self, max_packets: int, max_bytes: int) -> None:
-        self._packets: deque[bytes] | None = None
+        self._packets: deque[bytes] = deque()
         self._bytes = 0
         self._max_packets = max_packets
         self._max_bytes = max_bytes
 
     def put(self, packet: bytes) -> int:
         """Keep a packet; return how many had to go for it."""
-        if self._packets is None:
-            self._packets = deque()
         packets = self._packets
         packets.append(packet)
         self._bytes += len(packet)
@@ -66,8 +64,8 @@ class EarlyPackets:
 
     def take(self) -> list[bytes]:
         """Drain, in order of arrival."""
-        packets = list(self._packets or ())
-        self._packets = None
+        packets = list(self._packets)
+        self._packets.clear()
         self._bytes = 0
         return packets
 
@@ -77,12 +75,12 @@ class Handshake:
 
     __slots__ = (
         "_config",
+        "_early",
         "_entropy",
         "_key",
         "agreement",
         "attempts",
         "cookie",
-        "early",
         "local",
     )
 
@@ -97,7 +95,18 @@ class Handshake:
         self.cookie: bytes | None = None
         """The peer's cookie while our COOKIE ECHO is unanswered."""
         self.attempts = 0
-        self.early = EarlyPackets(config.early_packets, config.early_bytes)
+        self._early: EarlyPackets | None = None
+
+    def keep_early(self, packet: bytes) -> int:
+        """Hold a packet back until the association exists; return how many had to go for it."""
+        if self._early is None:
+            self._early = EarlyPackets(self._config.early_packets, self._config.early_bytes)
+        return self._early.put(packet)
+
+    def take_early(self) -> list[bytes]:
+        """Drain the packets that were held back, in order of arrival."""
+        early, self._early = self._early, None
+        return [] if early is None else early.take()
 
     def begin(self) -> bytes:
         """Return our INIT, with a tag and TSN that no description has shown."""

@@ -34,12 +34,15 @@ class Path:
         """Nonce of the heartbeat that is not yet answered, and when it left."""
         self._timers = timers
 
-    def start(self, now: float) -> None:
-        """Begin to watch."""
+    def start(self, now: float, *, first_s: float | None = None) -> None:
+        """Begin to watch; the first heartbeat may be wanted sooner than the others."""
         self._probe = None
         self.errors = 0
         self.rto.reset_backoff()
-        self._arm_interval(now)
+        if first_s is not None and self._interval_s is not None:
+            self._timers.arm(SctpTimer.HEARTBEAT, now + first_s)
+        else:
+            self._arm_interval(now)
 
     def count_error(self) -> bool:
         """A timer expired unanswered; tell whether the limit is exceeded (section 8.1)."""

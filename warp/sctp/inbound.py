@@ -175,7 +175,7 @@ class Inbound:
         self.tracker = ReceiveTracker(peer_tsn, a_rwnd)
         self.interleaving = interleaving
         self._by_tsn = TsnAssembler()
-        self._by_mid = MidAssembler()
+        self._by_mid = MidAssembler() if interleaving else None
         self._order = _Order(MASK32 if interleaving else 0xFFFF)
         self._deferral: _Deferral | None = None
         self._full = False
@@ -263,6 +263,11 @@ class Inbound:
             chunk = ForwardTsn(new & MASK32, ())
         self._forward(new, chunk)
 
+    @property
+    def has_messages(self) -> bool:
+        """Whether there are complete messages to drain."""
+        return bool(self._order.ready)
+
     def take_messages(self) -> list[ReceivedMessage]:
         """Drain the complete messages; reopen the window if it was nearly shut."""
         ready = self._order.take()
@@ -285,7 +290,9 @@ class Inbound:
     def charge(self) -> int:
         """Bytes held: unread and unfinished messages, with their bookkeeping."""
         held = self._deferral.charge if self._deferral is not None else 0
-        return self._by_tsn.charge + self._by_mid.charge + self._order.charge + held
+        if self._by_mid is not None:
+            held += self._by_mid.charge
+        return self._by_tsn.charge + self._order.charge + held
 
     def give_back(self, messages: list[ReceivedMessage]) -> None:
         """Hand over what an earlier life of the association had not delivered yet."""
@@ -381,7 +388,7 @@ class Inbound:
         message: Assembled | None
         if flags & _WHOLE == _WHOLE:
             message = (word, payload)
-        elif self.interleaving:
+        elif self._by_mid is not None:
             if self._order.is_past(stream_id, bool(flags & UNORDERED), sequence):
                 raise Discard(SctpDiscard.OLD_SEQUENCE, f"stream {stream_id} MID {sequence}")
             message = self._by_mid.add(flags, stream_id, sequence, word, payload)
@@ -398,7 +405,7 @@ class Inbound:
         self.tracker.forward(new)
         self._by_tsn.purge(new)
         for stream_id, unordered, sequence in chunk.skips:
-            if self.interleaving:
+            if self._by_mid is not None:
                 self._by_mid.purge(stream_id, unordered, sequence)
             if stream_id >= self._streams:
                 continue
@@ -409,7 +416,8 @@ class Inbound:
 
     def _reset_now(self, stream_ids: frozenset[int]) -> None:
         self._order.reset(stream_ids)
-        self._by_mid.purge_streams(stream_ids)
+        if self._by_mid is not None:
+            self._by_mid.purge_streams(stream_ids)
 
     def _refuse_empty(self, packet: bytes, position: int, end: int) -> NoReturn:
         if end - position >= 8:

@@ -64,7 +64,8 @@ class Outbox:
     """Packets on their way out, and the bundle that is being filled.
 
     `size` is the length the open bundle's packet would have; `limit` its cap. Chunks handed to
-    `add` are padded. `control` chunks wait until the next drain and go in front.
+    `add` are padded. `control` chunks wait until the next drain and go in front. Bundles need the
+    peer's tag, packets of their own do not.
     """
 
     __slots__ = (
@@ -96,7 +97,6 @@ class Outbox:
         self._front = b""
         self._plain = b""
         self._seed = 0
-        self.set_tag(0, zero_checksum=False)
 
     def set_destination(self, port: int) -> None:
         """Address the peer's `port`; before the first packet only."""
@@ -108,7 +108,7 @@ class Outbox:
         self._zero_checksum = zero_checksum
         self._front = _PORTS_AND_TAG.pack(self._source_port, self._destination_port, tag)
         self._plain = self._front + _NO_CHECKSUM
-        self._seed = int(_crc32c_extend(0, self._plain))
+        self._seed = 0 if zero_checksum else int(_crc32c_extend(0, self._plain))
 
     def add_control(self, chunk: bytes) -> None:
         """Queue a control chunk for the next drain; the flood of a hostile peer is cut off."""
@@ -145,9 +145,7 @@ class Outbox:
 
     def take(self) -> list[bytes]:
         """Drain the finished packets, in order."""
-        packets = self.packets
-        if packets:
-            self.packets = []
+        packets, self.packets = self.packets, []
         return packets
 
     def clear(self) -> None:

@@ -96,8 +96,8 @@ class Reconfig:
         self._answered = (agreement.peer_tsn - 1) & MASK32
         self._answer = None
         self._deferred_seq = None
-        self._timers.cancel(SctpTimer.RECONFIG)
         if self._request is not None:
+            self._timers.cancel(SctpTimer.RECONFIG)
             self._waiting = [*self._request.stream_ids, *self._waiting]
             self._request = None
 
@@ -108,11 +108,6 @@ class Reconfig:
             if stream_id not in self._waiting and stream_id not in requested:
                 self._queue.pause(stream_id)
                 self._waiting.append(stream_id)
-
-    @property
-    def is_agreed(self) -> bool:
-        """Whether both sides can reset streams."""
-        return self._agreed
 
     @property
     def is_busy(self) -> bool:

@@ -6,14 +6,13 @@ handshake, which end in the same agreement.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from operator import and_
+from typing import NamedTuple
 
 from warp.sctp.init_chunk import Capabilities, InitChunk
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(NamedTuple):
     """Tags, first TSNs, window, streams and features of an association."""
 
     local_tag: int
@@ -38,7 +37,7 @@ def agree(local: InitChunk, remote: InitChunk) -> Agreement:
         peer_rwnd=remote.a_rwnd,
         outbound_streams=min(local.outbound_streams, remote.inbound_streams),
         inbound_streams=min(local.inbound_streams, remote.outbound_streams),
-        shared=Capabilities(*map(and_, ours, theirs)),
+        shared=ours if ours == theirs else Capabilities(*map(and_, ours, theirs)),
     )
 
 

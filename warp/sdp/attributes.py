@@ -170,25 +170,41 @@ def _extmap_allow_mixed(common: CommonDraft, value: str) -> None:
     common.rtp.allow_mixed = True
 
 
-def _msid(own: OwnDraft, value: str) -> None:
+def msid(value: str) -> str:
+    """Return what an msid line says."""
     if not 1 <= len(value.split()) <= 2:
         raise SdpError(SdpRule.MSID, value[: grammar.MAX_ECHO])
-    own.msids.append(value)
+    return value
 
 
-def _ssrc(own: OwnDraft, value: str) -> None:
+def add_source(sources: dict[int, Source], value: str) -> None:
+    """Take in what an ssrc line says of its source."""
     head, _, attribute = value.partition(" ")
     name, _, text = attribute.partition(":")
     if not name:
         raise SdpError(SdpRule.SSRC, value[: grammar.MAX_ECHO])
     ssrc = number(head, _UINT32)
-    old = own.sources.get(ssrc)
-    cname, msid = (old.cname, old.msid) if old is not None else ("", "")
+    old = sources.get(ssrc)
+    cname, stream = (old.cname, old.msid) if old is not None else ("", "")
     if name == "cname":
         cname = text.strip()
     elif name == "msid":
-        msid = text.strip()
-    own.sources[ssrc] = Source(ssrc, cname, msid)
+        stream = text.strip()
+    sources[ssrc] = Source(ssrc, cname, stream)
+
+
+@lru_cache(maxsize=16)
+def sctp_port(value: str) -> int:
+    """Return what an sctp-port line says."""
+    return number(value, 65535, 1)
+
+
+def _msid(own: OwnDraft, value: str) -> None:
+    own.msids.append(msid(value))
+
+
+def _ssrc(own: OwnDraft, value: str) -> None:
+    add_source(own.sources, value)
 
 
 def _rtcp_mux(common: CommonDraft, value: str) -> None:
@@ -214,7 +230,7 @@ def _maxptime(common: CommonDraft, value: str) -> None:
 
 def _sctp_port(own: OwnDraft, value: str) -> None:
     _once(own.sctp_port is not None, value)
-    own.sctp_port = number(value, 65535, 1)
+    own.sctp_port = sctp_port(value)
 
 
 def _sctpmap(common: CommonDraft, value: str) -> None:

@@ -167,6 +167,21 @@ def offer_extensions(
 
 
 @lru_cache(maxsize=32)
+def shared_extensions(
+    extensions: tuple[HeaderExtension, ...], other: tuple[HeaderExtension, ...]
+) -> tuple[HeaderExtension, ...]:
+    """Return those of `extensions` that the other list has too, whatever its numbers for them."""
+    known = {ext.uri for ext in other}
+    return tuple([ext for ext in extensions if ext.uri in known])
+
+
+@lru_cache(maxsize=32)
+def formats_of(codecs: tuple[Codec, ...]) -> tuple[str, ...]:
+    """Return the payload types as an m= line lists them."""
+    return tuple([str(codec.payload_type) for codec in codecs])
+
+
+@lru_cache(maxsize=32)
 def shared_codecs(codecs: tuple[Codec, ...], other: tuple[Codec, ...]) -> tuple[Codec, ...]:
     """Return those of `codecs` that the other list has too, whatever its numbers for them."""
     keys = {codec.key for codec in other}

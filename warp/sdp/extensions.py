@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import binascii
 import enum
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
@@ -41,7 +40,7 @@ def decode_sctp_init(values: Sequence[str]) -> tuple[bytes | None, SctpInitFault
     if len(text) > _MAX_TEXT:
         return None, SctpInitFault.TOO_LONG
     try:
-        raw = binascii.a2b_base64(text.encode("ascii"), strict_mode=True)
+        raw = binascii.a2b_base64(text, strict_mode=True)
     except ValueError:
         return None, SctpInitFault.NOT_BASE64
     if not raw:
@@ -53,7 +52,7 @@ def decode_sctp_init(values: Sequence[str]) -> tuple[bytes | None, SctpInitFault
 
 def encode_sctp_init(chunk: bytes) -> str:
     """Return the attribute value for an INIT chunk (standard alphabet, padded, one line)."""
-    return b64encode(chunk).decode("ascii")
+    return binascii.b2a_base64(chunk, newline=False).decode("ascii")
 
 
 def echo_ice_options(offered: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:

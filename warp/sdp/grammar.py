@@ -21,6 +21,7 @@ MAX_ECHO: Final = 80
 # make the STUN USERNAME ambiguous (RFC 8445 section 7.2.2).
 _UFRAG: Final = re.compile(r"[!-9;-~]{4,256}")
 _PWD: Final = re.compile(r"[!-~]{22,256}")
+_DECIMAL: Final = re.compile(r"[0-9]{1,20}")
 _HEX: Final = re.compile(r"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2})*")
 HASH_OCTETS: Final = {"sha-1": 20, "sha-224": 28, "sha-256": 32, "sha-384": 48, "sha-512": 64,
                       "md5": 16, "md2": 16}  # fmt: skip
@@ -50,8 +51,8 @@ def split_lines(text: str) -> list[str]:
 
 def number(value: str, maximum: int, minimum: int = 0) -> int:
     """Return a plain decimal inside [minimum, maximum], or raise `SdpError`."""
-    # isdecimal alone would let other scripts' digits through; int() alone signs and underscores
-    if not (value.isascii() and value.isdecimal()) or len(value) > 20:
+    # int() alone would let other scripts' digits, signs and underscores through
+    if _DECIMAL.fullmatch(value) is None:
         raise SdpError(SdpRule.NUMBER, value[:MAX_ECHO])
     result = int(value)
     if not minimum <= result <= maximum:

@@ -180,7 +180,10 @@ class MediaDescription(NamedTuple):
 
     @property
     def rejected(self) -> bool:
-        """Whether the section is refused or ended: port 0 and not bundle-only (RFC 8843)."""
+        """Whether the section is refused or ended: port 0 and not bundle-only (RFC 8843).
+
+        Most have a port; whoever asks for every section of a call looks at that first.
+        """
         return self.port == 0 and not self.bundle_only
 
     @property
@@ -229,7 +232,7 @@ class SessionDescription(NamedTuple):
     def data_section(self) -> MediaDescription | None:
         """Return the first data-channel section that is not rejected, or None."""
         for media in self.media:
-            if media.sctp is not None and not media.rejected:
+            if media.sctp is not None and (media.port or not media.rejected):
                 return media
         return None
 

@@ -8,10 +8,12 @@ Called by `warp.peer` whenever a description pair is complete.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
-from warp.sdp.codecs import can_talk, shared_codecs
+from warp.sdp.codecs import can_talk, shared_codecs, shared_extensions
 from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.model import (
     Codec,
@@ -113,51 +115,49 @@ def negotiate(
 ) -> Negotiated:
     """Return what both descriptions agree on; raise `SdpError` where the answer breaks a rule."""
     offer, answer = (local, remote) if is_offerer else (remote, local)
-    check_answer(offer, answer)
+    live = check_answer(offer, answer)
+    if not live:
+        raise SdpError(SdpRule.NOTHING_LEFT)
     audio: list[AudioParameters] = []
-    refused: list[int] = []
     data: DataParameters | None = None
-    lead: int | None = None
-    for index, (ours, theirs) in enumerate(zip(local.media, remote.media, strict=True)):
-        if ours.rejected or theirs.rejected:
-            refused.append(index)
-            continue
-        lead = index if lead is None else lead
+    for index in live:
+        ours, theirs = local.media[index], remote.media[index]
         if ours.sctp is not None and data is None:
             data = _data(index, ours, theirs)
         elif ours.kind == "audio":
             audio.append(_audio(index, ours, theirs))
-    if lead is None:
-        raise SdpError(SdpRule.NOTHING_LEFT)
-    return Negotiated(
-        transport=_transport(local, remote, lead, is_offerer=is_offerer),
-        audio=tuple(audio),
-        data=data,
-        refused=tuple(refused),
-    )
+    transport = _transport(local, remote, live[0], is_offerer=is_offerer)
+    refused = () if len(live) == len(local.media) else _others(live, len(local.media))
+    return Negotiated(transport, tuple(audio), data, refused)
 
 
-def check_answer(offer: SessionDescription, answer: SessionDescription) -> None:
-    """Raise `SdpError` where `answer` does not fit `offer`."""
+def _others(live: Container[int], count: int) -> tuple[int, ...]:
+    return tuple([index for index in range(count) if index not in live])
+
+
+def check_answer(offer: SessionDescription, answer: SessionDescription) -> list[int]:
+    """Raise `SdpError` where `answer` does not fit `offer`; return which sections it accepts."""
     if len(offer.media) != len(answer.media):
         detail = f"{len(answer.media)} m= lines for {len(offer.media)}"
         raise SdpError(SdpRule.ANSWER_SHAPE, detail)
-    bundled = {mid for group in answer.bundles for mid in group}
-    if not bundled <= {mid for group in offer.bundles for mid in group}:
+    bundled = set().union(*answer.bundles)
+    if not bundled.issubset(chain.from_iterable(offer.bundles)):
         raise SdpError(SdpRule.ANSWER_BUNDLE, " ".join(sorted(bundled)))
-    live = 0
-    for asked, given in zip(offer.media, answer.media, strict=True):
-        same_mid = asked.mid == given.mid or given.mid is None
-        if asked.kind != given.kind or not same_mid or (asked.rejected and not given.rejected):
+    live: list[int] = []
+    for index, (asked, given) in enumerate(zip(offer.media, answer.media, strict=True)):
+        accepted = given.port or not given.rejected
+        revived = accepted and not asked.port and asked.rejected
+        if asked.kind != given.kind or given.mid not in (asked.mid, None) or revived:
             raise SdpError(SdpRule.ANSWER_SHAPE, f"mid {asked.mid}")
-        if given.rejected:
+        if not accepted:
             continue
-        live += 1
         require_transport(answer, given)
-        if live > 1 and (given.mid or asked.mid) not in bundled:
+        if live and (given.mid or asked.mid) not in bundled:
             raise SdpError(SdpRule.NOT_BUNDLED, f"mid {asked.mid}")
+        live.append(index)
         if asked.kind == "audio":
             _check_audio(asked, given)
+    return live
 
 
 def _check_audio(asked: MediaDescription, given: MediaDescription) -> None:
@@ -244,14 +244,13 @@ def _transport(
 
 
 def _audio(index: int, ours: MediaDescription, theirs: MediaDescription) -> AudioParameters:
-    known = {ext.uri for ext in ours.extensions}
     return AudioParameters(
         mid=ours.mid,
         index=index,
         direction=ours.direction.within(theirs.direction.reversed()),
         send_codecs=shared_codecs(theirs.codecs, ours.codecs),
         receive_codecs=shared_codecs(ours.codecs, theirs.codecs),
-        extensions=tuple([ext for ext in theirs.extensions if ext.uri in known]),
+        extensions=shared_extensions(theirs.extensions, ours.extensions),
         remote_sources=theirs.sources,
         remote_msids=theirs.msids,
         rtcp_rsize=ours.rtcp_rsize and theirs.rtcp_rsize,

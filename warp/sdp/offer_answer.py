@@ -9,13 +9,16 @@ Called by `warp.peer` and by answering servers; pure functions.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import lru_cache
+from itertools import chain, zip_longest
 
 from warp.errors import InvalidConfig
 from warp.sdp.codecs import (
     answer_codecs,
     answer_extensions,
     can_talk,
+    formats_of,
     offer_codecs,
     offer_extensions,
 )
@@ -23,9 +26,7 @@ from warp.sdp.errors import SdpError, SdpRule
 from warp.sdp.extensions import echo_ice_options, merge_ice_options
 from warp.sdp.local import LocalAudio, LocalData, LocalDescriptionState, LocalMedia, LocalTransport
 from warp.sdp.model import (
-    Codec,
     Direction,
-    HeaderExtension,
     MediaDescription,
     Origin,
     SctpDescription,
@@ -48,7 +49,7 @@ _PROFILES = frozenset(
     )
     for kind in kinds
 )
-_DISCARD_PORT = 9  # RFC 8840 section 4.1.1: no candidate known yet
+_NO_ADDRESS = ("0.0.0.0", 9)  # RFC 8840 section 4.1.1: no candidate known yet
 
 
 def create_offer(
@@ -67,33 +68,26 @@ def create_offer(
     before = previous.media if previous is not None else ()
     places = _place(local.media, before)
     transport = _transport(local.transport, local.transport.ice_options, local.setup)
-    mids = {media.mid for media in before if media.mid is not None}
-    mids |= {item.mid for item in local.media if item.mid is not None}
+    mids = {media.mid for media in (*before, *local.media)}
     sections: list[MediaDescription] = []
-    for index, item in enumerate(places):
-        old = before[index] if index < len(before) else None
+    shown, address = transport, local.transport.address or _NO_ADDRESS
+    for item, old in zip_longest(places, before):
         if item is None:
-            asked = before[index].rejected and before[index].transport.ufrag
-            sections.append(refuse(before[index], transport if asked else None))
+            asked = old.rejected and old.transport.ufrag
+            sections.append(refuse(old, transport if asked else None))
             continue
         kept = old if old is not None and not old.rejected else None
         mid = item.mid or (kept.mid if kept is not None else None) or _new_mid(mids)
         mids.add(mid)
-        first = not any(section.port for section in sections)
-        address = local.transport.address if first or previous is not None else None
-        host, port = address or ("0.0.0.0", _DISCARD_PORT)
-        shown = transport if first else _without_candidates(transport)
+        host, port = address
         if isinstance(item, LocalAudio):
-            codecs = offer_codecs(item.codecs, kept.codecs if kept is not None else ())
-            extensions = offer_extensions(
-                item.extensions, kept.extensions if kept is not None else ()
-            )
-            sections.append(
-                _audio(item, mid, host, port, shown, item.direction, codecs, extensions)
-            )
+            sections.append(_audio(item, mid, host, port, shown, kept))
         else:
             sections.append(_data(item, mid, host, port, shown, sctp_init))
-    bundle = bundle_of_sections(sections, [section.mid for section in sections])
+        if shown is transport:
+            shown = _without_candidates(transport)
+            address = address if previous is not None else _NO_ADDRESS
+    bundle = bundle_of_sections(sections, mids)
     return _describe(local, previous, tuple(sections), bundle)
 
 
@@ -109,29 +103,27 @@ def create_answer(
     Raises `SdpError` when nothing of the offer can be served or when it breaks a rule. `sctp_init`
     is used only when the offer carries a usable one, and never when it would repeat the offer's.
     """
-    chosen = _choose(offer, local)
-    if not any(chosen):
+    chosen, lead = _choose(offer, local)
+    if lead is None:
         raise SdpError(SdpRule.NOTHING_LEFT)
-    lead = next(s for s, item in zip(offer.media, chosen, strict=True) if item is not None)
-    setup = answer_setup(offer.transport_of(lead).setup, local)
-    options = merge_ice_options(
-        echo_ice_options(offered_ice_options(offer), local.transport.ice_options),
-        echo_ice_options(offered_ice_options(offer), local.transport.answer_options),
-    )
-    transport = _transport(local.transport, options, setup)
+    own = local.transport
+    setup = answer_setup(lead.setup, local)
+    options = _echo_options(offered_ice_options(offer), own.ice_options, own.answer_options)
+    transport = shown = _transport(own, options, setup)
     in_full = transport if reads_refused_sections(offer) else None
-    host, port = local.transport.address or ("0.0.0.0", _DISCARD_PORT)
+    host, port = own.address or _NO_ADDRESS
     sections: list[MediaDescription] = []
     for section, item in zip(offer.media, chosen, strict=True):
-        tagged = section is lead or in_full is not None
-        shown = transport if tagged else _without_candidates(transport)
         if item is None:
             sections.append(refuse(section, in_full))
-        elif isinstance(item, LocalAudio):
+            continue
+        if isinstance(item, LocalAudio):
             sections.append(_answer_audio(section, item, host, port, shown))
         else:
             sections.append(_answer_data(section, item, host, port, shown, sctp_init))
-    bundle = bundle_of_sections(sections, [mid for group in offer.bundles for mid in group])
+        if in_full is None and shown is transport:
+            shown = _without_candidates(transport)
+    bundle = bundle_of_sections(sections, chain.from_iterable(offer.bundles))
     return _describe(local, previous, tuple(sections), bundle)
 
 
@@ -139,7 +131,9 @@ def require_transport(
     description: SessionDescription, section: MediaDescription
 ) -> TransportDescription:
     """Return the transport of a section that is to be used; `SdpError` when it is incomplete."""
-    transport = description.transport_of(section)
+    transport = section.transport
+    if not transport.ufrag or not transport.fingerprints:
+        transport = description.transport_of(section)
     if not transport.ufrag or not transport.pwd:
         raise SdpError(SdpRule.ICE_MISSING, f"mid {section.mid}")
     if not transport.fingerprints:
@@ -149,8 +143,13 @@ def require_transport(
 
 def offered_ice_options(description: SessionDescription) -> tuple[str, ...]:
     """Return the ice-options of all sections that are not refused, in order, each once."""
-    used = [m.transport.ice_options for m in description.media if not m.rejected]
+    used = [m.transport.ice_options for m in description.media if m.port or not m.rejected]
     return merge_ice_options(*used)
+
+
+@lru_cache(maxsize=16)  # a peer's options may be long
+def _echo_options(offered: tuple[str, ...], *known: tuple[str, ...]) -> tuple[str, ...]:
+    return merge_ice_options(*[echo_ice_options(offered, options) for options in known])
 
 
 def answer_setup(offered: Setup | None, local: LocalDescriptionState) -> Setup:
@@ -222,27 +221,38 @@ def _continues(item: LocalMedia, old: MediaDescription, named: set[str | None]) 
 
 
 def _same_kind(item: LocalMedia, section: MediaDescription) -> bool:
-    return section.is_data if isinstance(item, LocalData) else section.kind == "audio"
+    return section.sctp is not None if isinstance(item, LocalData) else section.kind == "audio"
 
 
-def _new_mid(used: set[str]) -> str:
-    return next(str(n) for n in range(len(used) + 1) if str(n) not in used)
+def _new_mid(used: Container[str | None]) -> str:
+    number = 0
+    while str(number) in used:
+        number += 1
+    return str(number)
 
 
-def _choose(offer: SessionDescription, local: LocalDescriptionState) -> list[LocalMedia | None]:
-    """Pick for every offered section the local item that serves it, or None to refuse it."""
+def _choose(
+    offer: SessionDescription, local: LocalDescriptionState
+) -> tuple[list[LocalMedia | None], TransportDescription | None]:
+    """Pick for every offered section the local item that serves it, or None to refuse it.
+
+    Also returns the offered transport of the first section that is served, if any is.
+    """
     chosen: list[LocalMedia | None] = []
     left = list(local.media)
     group: tuple[str, ...] | None = None
+    lead: TransportDescription | None = None
     for section in offer.media:
         item = None
-        if not section.rejected and _acceptable(section, offer, chosen, group):
-            item = next((i for i in left if i.mid is not None and i.mid == section.mid), None)
-            item = item or next((i for i in left if i.mid is None and _same_kind(i, section)), None)
+        # all share the transport of the first
+        shares = lead is None or (group is not None and section.mid in group)
+        if shares and (section.port or not section.rejected):
+            item = _pick(left, section)
         if item is None or not _serves(item, section):
             chosen.append(None)
             continue
-        require_transport(offer, section)
+        transport = require_transport(offer, section)
+        lead = lead or transport
         left.remove(item)
         if isinstance(item, LocalAudio) and item.direction.receives and not section.direction.sends:
             # a browser that takes its track away and adds one speaks in a section of its own, and
@@ -250,26 +260,26 @@ def _choose(offer: SessionDescription, local: LocalDescriptionState) -> list[Loc
             left.append(_listener(item))
         group = group or offer.bundle_of(section.mid)
         chosen.append(item)
-    return chosen
+    return chosen, lead
 
 
-def _acceptable(
-    section: MediaDescription,
-    offer: SessionDescription,
-    chosen: Sequence[LocalMedia | None],
-    group: tuple[str, ...] | None,
-) -> bool:
-    """Whether the section shares the transport of those already chosen."""
-    if not any(chosen):
-        return True
-    return group is not None and section.mid in group
+def _pick(items: Sequence[LocalMedia], section: MediaDescription) -> LocalMedia | None:
+    """Return the item with the mid of the section, else the first of its kind without one."""
+    unnamed: LocalMedia | None = None
+    for item in items:
+        if item.mid is None:
+            if unnamed is None and _same_kind(item, section):
+                unnamed = item
+        elif item.mid == section.mid:
+            return item
+    return unnamed
 
 
 def _serves(item: LocalMedia, section: MediaDescription) -> bool:
-    if not _same_kind(item, section):
-        return False
     if isinstance(item, LocalData):
-        return True
+        return section.sctp is not None
+    if section.kind != "audio":
+        return False
     known = section.protocol in _PROFILES
     return known and section.rtcp_mux and can_talk(section.codecs, item.codecs)
 
@@ -309,26 +319,25 @@ def _audio(
     host: str,
     port: int,
     transport: TransportDescription,
-    direction: Direction,
-    codecs: tuple[Codec, ...],
-    extensions: tuple[HeaderExtension, ...],
+    before: MediaDescription | None,
 ) -> MediaDescription:
-    msid = f"{item.stream_id} {item.track_id}".strip()
-    sends = direction.sends
+    codecs = offer_codecs(item.codecs, before.codecs if before is not None else ())
+    extensions = offer_extensions(item.extensions, before.extensions if before is not None else ())
+    sends = item.direction.sends
     return MediaDescription(
         "audio",
         port,
         _RTP,
-        tuple([str(codec.payload_type) for codec in codecs]),
+        formats_of(codecs),
         mid,
-        direction,
+        item.direction,
         host,
         transport=transport,
         codecs=codecs,
         extensions=extensions,
         extmap_allow_mixed=True,
         sources=(Source(item.ssrc, item.cname),) if sends and item.ssrc is not None else (),
-        msids=(msid,) if sends else (),
+        msids=_msids(item) if sends else (),
         rtcp_mux=True,
         rtcp_mux_only=True,  # RFC 8858: said in offers, never in answers
         rtcp_rsize=True,
@@ -342,7 +351,6 @@ def _answer_audio(
     port: int,
     transport: TransportDescription,
 ) -> MediaDescription:
-    msid = f"{item.stream_id} {item.track_id}".strip()
     direction = item.direction.within(section.direction.reversed())
     codecs = answer_codecs(section.codecs, item.codecs)
     sends = direction.sends
@@ -350,7 +358,7 @@ def _answer_audio(
         section.kind,
         port,
         section.protocol,
-        tuple([str(codec.payload_type) for codec in codecs]),
+        formats_of(codecs),
         section.mid,
         direction,
         host,
@@ -359,10 +367,14 @@ def _answer_audio(
         extensions=answer_extensions(section.extensions, item.extensions),
         extmap_allow_mixed=section.extmap_allow_mixed,
         sources=(Source(item.ssrc, item.cname),) if sends and item.ssrc is not None else (),
-        msids=(msid,) if sends else (),
+        msids=_msids(item) if sends else (),
         rtcp_mux=True,
         rtcp_rsize=section.rtcp_rsize,
     )
+
+
+def _msids(item: LocalAudio) -> tuple[str, ...]:
+    return (f"{item.stream_id} {item.track_id}".strip(),)
 
 
 def _data(

@@ -69,8 +69,8 @@ def _read(lines: list[str], *, remembers: bool) -> SessionDescription:
         description = reader.finish()
     except SdpError as error:
         raise _at(error, len(lines)) from None
-    if remembers and reader.session is not None:
-        learn_layout(lines, [reader.session, *reader.sections], description)
+    if remembers:
+        learn_layout(lines, description)
     return description
 
 

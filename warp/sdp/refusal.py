@@ -68,5 +68,5 @@ def bundle_of_sections(
     return tuple([
         s.mid
         for s in sections
-        if s.mid is not None and s.mid in among and (not s.rejected or s.transport.ufrag)
+        if s.mid is not None and s.mid in among and (s.port or not s.rejected or s.transport.ufrag)
     ])  # fmt: skip

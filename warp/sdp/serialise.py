@@ -13,95 +13,108 @@ from warp.sdp.extensions import encode_sctp_init
 if TYPE_CHECKING:
     from warp.sdp.model import (
         Codec,
+        Direction,
+        Fingerprint,
         HeaderExtension,
         MediaDescription,
         SessionDescription,
-        TransportDescription,
+        Setup,
     )
 
 
 def description_text(description: SessionDescription) -> str:
     """Return the whole text with CRLF line ends."""
-    origin = description.origin
+    origin, media, bundles, ice_lite, name = description
+    session_id, version, username, address_type, address = origin
     lines = [
         "v=0",
-        f"o={origin.username} {origin.session_id} {origin.session_version}"
-        f" IN {origin.address_type} {origin.address}",
-        f"s={description.name}",
+        f"o={username} {session_id} {version} IN {address_type} {address}",
+        f"s={name}",
         "t=0 0",
     ]
-    lines += ["a=group:BUNDLE " + " ".join(group) for group in description.bundles]
-    if description.ice_lite:
+    for group in bundles:
+        lines.append("a=group:BUNDLE " + " ".join(group))
+    if ice_lite:
         lines.append("a=ice-lite")
-    for media in description.media:
-        _media_lines(media, lines)
+    for section in media:
+        _media_lines(section, lines)
     lines.append("")
     return "\r\n".join(lines)
 
 
 def _media_lines(media: MediaDescription, lines: list[str]) -> None:
-    lines.append(f"m={media.kind} {media.port} {media.protocol} {' '.join(media.formats)}")
-    lines.append(f"c=IN {'IP6' if ':' in media.address else 'IP4'} {media.address}")
+    address, sctp = media.address, media.sctp
+    ufrag, pwd, options, fingerprints, setup, tls_id, candidates, complete = media.transport
+    lines += (
+        f"m={media.kind} {media.port} {media.protocol} {' '.join(media.formats)}",
+        f"c=IN {'IP6' if ':' in address else 'IP4'} {address}",
+    )
     if media.bundle_only:
         lines.append("a=bundle-only")
-    _transport_lines(media.transport, lines)
-    if media.mid is not None:
-        lines.append("a=mid:" + media.mid)
-    if media.sctp is None:
-        lines.append("a=" + media.direction.text)
-        _rtp_lines(media, lines)
-    else:
-        _sctp_lines(media, lines)
-
-
-def _transport_lines(transport: TransportDescription, lines: list[str]) -> None:
-    for candidate in transport.candidates:
+    for candidate in candidates:
         lines.append("a=" + candidate)
-    if transport.end_of_candidates:
+    if complete:
         lines.append("a=end-of-candidates")
-    if transport.ufrag:
-        lines.append("a=ice-ufrag:" + transport.ufrag)
-    if transport.pwd:
-        lines.append("a=ice-pwd:" + transport.pwd)
-    if transport.ice_options:
-        lines.append("a=ice-options:" + " ".join(transport.ice_options))
-    for name, digest in transport.fingerprints:
-        lines.append(f"a=fingerprint:{name} {digest}")
-    if transport.tls_id is not None:
-        lines.append("a=tls-id:" + transport.tls_id)
-    if transport.setup is not None:
-        lines.append("a=setup:" + transport.setup.text)
+    if ufrag:
+        lines.append("a=ice-ufrag:" + ufrag)
+    if pwd:
+        lines.append("a=ice-pwd:" + pwd)
+    lines += _identity_lines(options, fingerprints, tls_id, setup, media.mid)
+    if sctp is None:
+        _rtp_lines(media, lines)
+        return
+    mapped = media.protocol == "DTLS/SCTP"  # the older form always names a port
+    port = sctp.effective_port if mapped else sctp.port
+    lines += _sctp_lines(mapped, port, sctp.max_message_size)
+    if sctp.init is not None:
+        lines.append("a=sctp-init:" + encode_sctp_init(sctp.init))
 
 
 def _rtp_lines(media: MediaDescription, lines: list[str]) -> None:
-    if media.extmap_allow_mixed:
-        lines.append("a=extmap-allow-mixed")
-    lines += _extension_lines(media.extensions)
+    lines += _extension_lines(media.direction, media.extmap_allow_mixed, media.extensions)
     for msid in media.msids:
         lines.append("a=msid:" + msid)
-    if media.rtcp_mux:
-        lines.append("a=rtcp-mux")
-    if media.rtcp_mux_only:
-        lines.append("a=rtcp-mux-only")
-    if media.rtcp_rsize:
-        lines.append("a=rtcp-rsize")
-    lines += _codec_lines(media.codecs)
-    if media.ptime_ms is not None:
-        lines.append(f"a=ptime:{media.ptime_ms}")
-    if media.maxptime_ms is not None:
-        lines.append(f"a=maxptime:{media.maxptime_ms}")
-    for source in media.sources:
-        lines.append(f"a=ssrc:{source.ssrc} cname:{source.cname}")
-        if source.msid:
-            lines.append(f"a=ssrc:{source.ssrc} msid:{source.msid}")
+    lines += _format_lines(
+        media.rtcp_mux, media.rtcp_mux_only, media.rtcp_rsize,
+        media.codecs, media.ptime_ms, media.maxptime_ms,
+    )  # fmt: skip
+    for ssrc, cname, msid in media.sources:
+        lines.append(f"a=ssrc:{ssrc} cname:{cname}")
+        if msid:
+            lines.append(f"a=ssrc:{ssrc} msid:{msid}")
 
 
-# the same two lists stand in the descriptions of every session
+# the same lines stand in the descriptions of every session
 
 
 @lru_cache(maxsize=32)
-def _extension_lines(extensions: tuple[HeaderExtension, ...]) -> tuple[str, ...]:
+def _identity_lines(
+    options: tuple[str, ...],
+    fingerprints: tuple[Fingerprint, ...],
+    tls_id: str | None,
+    setup: Setup | None,
+    mid: str | None,
+) -> tuple[str, ...]:
     lines = []
+    if options:
+        lines.append("a=ice-options:" + " ".join(options))
+    lines += [f"a=fingerprint:{name} {digest}" for name, digest in fingerprints]
+    if tls_id is not None:
+        lines.append("a=tls-id:" + tls_id)
+    if setup is not None:
+        lines.append("a=setup:" + setup.text)
+    if mid is not None:
+        lines.append("a=mid:" + mid)
+    return tuple(lines)
+
+
+@lru_cache(maxsize=32)
+def _extension_lines(
+    direction: Direction, allow_mixed: bool, extensions: tuple[HeaderExtension, ...]
+) -> tuple[str, ...]:
+    lines = ["a=" + direction.text]
+    if allow_mixed:
+        lines.append("a=extmap-allow-mixed")
     for ext in extensions:
         way = f"/{ext.direction.text}" if ext.direction is not None else ""
         lines.append(f"a=extmap:{ext.id}{way} {ext.uri}")
@@ -109,8 +122,21 @@ def _extension_lines(extensions: tuple[HeaderExtension, ...]) -> tuple[str, ...]
 
 
 @lru_cache(maxsize=32)
-def _codec_lines(codecs: tuple[Codec, ...]) -> tuple[str, ...]:
+def _format_lines(
+    mux: bool,
+    mux_only: bool,
+    reduced_size: bool,
+    codecs: tuple[Codec, ...],
+    ptime_ms: int | None,
+    maxptime_ms: int | None,
+) -> tuple[str, ...]:
     lines = []
+    if mux:
+        lines.append("a=rtcp-mux")
+    if mux_only:
+        lines.append("a=rtcp-mux-only")
+    if reduced_size:
+        lines.append("a=rtcp-rsize")
     for codec in codecs:
         number = codec.payload_type
         channels = f"/{codec.channels}" if codec.channels != 1 else ""
@@ -118,18 +144,20 @@ def _codec_lines(codecs: tuple[Codec, ...]) -> tuple[str, ...]:
         lines += [f"a=rtcp-fb:{number} {feedback}" for feedback in codec.feedback]
         if codec.fmtp:
             lines.append(f"a=fmtp:{number} {codec.fmtp}")
+    if ptime_ms is not None:
+        lines.append(f"a=ptime:{ptime_ms}")
+    if maxptime_ms is not None:
+        lines.append(f"a=maxptime:{maxptime_ms}")
     return tuple(lines)
 
 
-def _sctp_lines(media: MediaDescription, lines: list[str]) -> None:
-    sctp = media.sctp
-    if sctp is None:
-        return
-    if media.protocol == "DTLS/SCTP":
-        lines.append(f"a=sctpmap:{sctp.effective_port} webrtc-datachannel 65535")
-    elif sctp.port is not None:
-        lines.append(f"a=sctp-port:{sctp.port}")
-    if sctp.max_message_size is not None:
-        lines.append(f"a=max-message-size:{sctp.max_message_size}")
-    if sctp.init is not None:
-        lines.append("a=sctp-init:" + encode_sctp_init(sctp.init))
+@lru_cache(maxsize=32)
+def _sctp_lines(mapped: bool, port: int | None, max_message_size: int | None) -> tuple[str, ...]:
+    lines = []
+    if mapped:
+        lines.append(f"a=sctpmap:{port} webrtc-datachannel 65535")
+    elif port is not None:
+        lines.append(f"a=sctp-port:{port}")
+    if max_message_size is not None:
+        lines.append(f"a=max-message-size:{max_message_size}")
+    return tuple(lines)

@@ -52,6 +52,10 @@ class FakeAssociation:
         if self.answers_resets:
             self.happened.append(StreamsReset(ids, incoming=False))
 
+    @property
+    def has_news(self) -> bool:
+        return bool(self.happened or self.inbox)
+
     def events(self) -> list[Any]:
         happened, self.happened = self.happened, []
         return happened
