@@ -346,8 +346,10 @@ class PeerConnection:
                     self._events.append(MediaReady(transport.permission))
             elif isinstance(event, dtls.CloseNotify):
                 self._end(None, Input.CLOSED, now)
+                return
             elif isinstance(event, _ENDINGS):
                 self._fail(event.error, now)
+                return
         self._events += bundle.exchange_data(now)
         data = bundle.data
         if (error := data.error) is not None:
