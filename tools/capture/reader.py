@@ -112,14 +112,14 @@ class Reader:
         self._fragments = Fragments()
         self._streams = Streams()
         self._copies = Copies()
-        self._last_ns = 0
+        self._last_ns: int | None = None
 
     def __iter__(self) -> Iterator[Datagram]:
         """Yield every datagram once."""
         counts = self.counts
         for frame in self.frames:
             counts["packets"] += 1
-            if frame.time_ns < self._last_ns:
+            if self._last_ns is not None and frame.time_ns < self._last_ns:
                 self.backwards += 1
             self._last_ns = frame.time_ns
             for datagram in self._datagrams(frame):

@@ -157,8 +157,9 @@ def decrypt(config: DecryptConfig) -> Report:
         reader = stack.enter_context(open_capture(config.capture))
         run = _Run(config, keylog, stack)
         secrets = _Embedded(reader, keylog)
-        for datagram in reader:
-            run.start_ns = run.start_ns or datagram.time_ns
+        for count, datagram in enumerate(reader):
+            if not count:
+                run.start_ns = datagram.time_ns
             secrets.read()
             for found in run.sessions.receive(datagram):
                 run.write(found)
