@@ -177,11 +177,15 @@ def _print(lines: Iterable[Text]) -> None:
             typer.echo(line.plain.rstrip())
 
 
+def _print_notes(notes: list[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
 def _end(file: str, result: Result, wanted: set[int] | None, *, quiet: bool = False) -> None:
     """Say what else there is to say, and with which status to end."""
     if not quiet:
-        for note in result.notes:
-            typer.echo(f"note: {note}", err=True)
+        _print_notes(result.notes)
     known = {session.number for session in result.finder.sessions}
     if wanted is not None and not wanted & known:
         asked = ", ".join(map(str, sorted(wanted)))
@@ -217,6 +221,7 @@ def redact(
     except CaptureError as error:
         typer.echo(f"warp: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from error
+    _print_notes(outcome.notes)
     if not outcome.sessions:
         typer.echo(f"warp: no session in {file}: nothing was written", err=True)
         raise typer.Exit(NOTHING)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
@@ -43,6 +44,9 @@ _OTHERS: Final = {
 _SECTION, _INTERFACE, _PACKET, _SIMPLE, _SECRETS, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 10, 6
 _OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
 _TLS_KEY_LOG: Final = 0x544C534B
+_NO_ROOM: Final = "no room for a packet in the block"
+_NO_INTERFACE: Final = "of an interface that the file does not describe"
+_TOO_LONG: Final = "more bytes claimed than the block holds"
 
 
 class CaptureError(ToolFailure):
@@ -68,6 +72,7 @@ class FrameSource(Protocol):
     """Where frames come from: a file, or a network interface."""
 
     damage: str | None
+    odd: Counter[str]
     secrets: bytes
 
     @property
@@ -96,6 +101,8 @@ class Frames:
         self.number = 0
         self.damage: str | None = None
         """Why reading stopped before the end, in plain words."""
+        self.odd: Counter[str] = Counter()
+        """Packets that were passed over, by what is wrong with them."""
         self.secrets = b""
         """TLS key log lines that a pcapng file brings along (its decryption secrets blocks)."""
         self.format = ""
@@ -254,21 +261,28 @@ class Frames:
 
     def _packet(self, kind: int, body: bytes) -> Frame | None:
         self.number += 1
-        number, ticks_at, kept, length, start = 0, 0, 0, 0, 0
+        start = 4 if kind == _SIMPLE else 20
+        if len(body) < start:
+            self.odd[_NO_ROOM] += 1
+            return None
+        number, high, low = 0, 0, 0
         if kind == _SIMPLE:
-            if len(body) < 4 or not self._interfaces:
-                return None
             (length,) = struct.unpack_from(self._order + "I", body)
-            snap = self._interfaces[0].snap or length
-            kept, start = min(length, snap, len(body) - 4), 4
-        elif len(body) >= 20:
+            kept = length
+        else:
             layout = "IIIII" if kind == _ENHANCED else "HHIIII"
             fields = struct.unpack_from(self._order + layout, body)
             number, (high, low, kept, length) = fields[0], fields[-4:]
-            ticks_at, start = high << 32 | low, 20
-        if not start or number >= len(self._interfaces) or kept > min(MAX_PACKET, len(body)):
+        if number >= len(self._interfaces):
+            self.odd[_NO_INTERFACE] += 1
             return None
         interface = self._interfaces[number]
+        if kind == _SIMPLE and interface.snap:
+            kept = min(length, interface.snap)
+        if kept > min(MAX_PACKET, len(body) - start):
+            self.odd[_TOO_LONG] += 1
+            return None
+        ticks_at = high << 32 | low
         time_ns = ticks_at * 1_000_000_000 // interface.ticks + interface.offset_ns
         data = body[start : start + kept]
         return Frame(self.number, time_ns, interface.link, number, data, max(length, len(data)))

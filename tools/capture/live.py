@@ -13,6 +13,7 @@ import select
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -46,6 +47,7 @@ class LiveFrames:
     ) -> None:
         """Open the interface. Raises `ToolFailure` when it is not there or not allowed."""
         self.damage: str | None = None
+        self.odd: Counter[str] = Counter()
         self.secrets = b""
         self._interface = interface
         self._seconds = seconds

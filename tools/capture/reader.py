@@ -34,6 +34,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from warp_tools.capture import link
 from warp_tools.capture.files import CaptureError, Frame, Frames, FrameSource
+from warp_tools.capture.finding import several
 from warp_tools.capture.ip import TCP, UDP, Address, Fragments, parse_ip, parse_tcp, parse_udp
 from warp_tools.capture.streams import Streams
 
@@ -167,6 +168,8 @@ class Reader:
         found = []
         if self.frames.damage:
             found.append(self.frames.damage)
+        for what, count in self.frames.odd.most_common():
+            found.append(f"{several(count, 'packet')} passed over: {what}")
         for kind, count in self.links.most_common():
             found.append(f"{count} packets of link type {kind}, which is not known here")
         if self.counts["cut"]:

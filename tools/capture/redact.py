@@ -35,6 +35,8 @@ class Outcome(NamedTuple):
     kept: int
     """Datagrams that are in the output."""
     sessions: int
+    notes: list[str]
+    """What could not be read."""
 
 
 def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
@@ -52,7 +54,7 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
         for datagram in reader:
             _look(finder.receive(datagram), datagram, names)
     if not finder.sessions:
-        return Outcome(reader.counts["packets"], 0, 0)
+        return Outcome(reader.counts["packets"], 0, 0, reader.notes())
     flows = finder.flows()
     with open_capture(source) as reader, writing(target) as writer:
         names.hellos.session = None
@@ -62,7 +64,7 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
             output.fill(number, datagrams[0].time_ns)
             kept = [d for d in datagrams if _is_kept(d, flows)]
             output.write(kept, datagrams[0].time_ns)
-    return Outcome(reader.counts["packets"], output.kept, len(finder.sessions))
+    return Outcome(reader.counts["packets"], output.kept, len(finder.sessions), reader.notes())
 
 
 def _look(found: Found | None, datagram: Datagram, names: Pseudonyms) -> None:

@@ -121,6 +121,7 @@ def test_unknown_blocks_and_unknown_interfaces_are_passed_over() -> None:
     assert [frame.data for frame in found] == [b"first"]
     assert found[0].number == 2  # as Wireshark counts
     assert frames.damage is None
+    assert frames.odd == {"of an interface that the file does not describe": 1}
 
 
 def test_secrets_that_the_file_carries() -> None:
@@ -158,6 +159,31 @@ def test_an_absurd_length_ends_a_pcapng(length: int) -> None:
     data = section() + interface() + struct.pack("<II", 6, length) + bytes(64)
     found, frames = read(data)
     assert found == [] and "damaged" in frames.damage
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        block(6, struct.pack("<IIIII", 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF) + b"data"),
+        block(6, struct.pack("<IIIII", 0, 0, 0, 8, 8) + b"data"),
+        block(2, struct.pack("<HHIIII", 0, 0, 0, 0, 1 << 20, 4) + b"data"),
+        block(3, struct.pack("<I", 0xFFFFFFFF) + b"data"),
+        block(3, struct.pack("<I", 12) + b"data"),
+    ],
+)
+def test_a_packet_with_an_absurd_length_is_counted(odd: bytes) -> None:
+    data = section() + interface() + odd + enhanced(PACKETS[0]) + odd + enhanced(PACKETS[1])
+    found, frames = read(data)
+    assert [(frame.number, frame.data) for frame in found] == [(2, b"first"), (4, b"second one")]
+    assert frames.odd == {"more bytes claimed than the block holds": 2}
+    assert frames.damage is None
+
+
+@pytest.mark.parametrize("short", [block(6, bytes(16)), block(3, b""), block(2, bytes(12))])
+def test_so_is_one_that_ends_in_its_own_header(short: bytes) -> None:
+    found, frames = read(section() + interface() + short + enhanced(PACKETS[0]))
+    assert [frame.number for frame in found] == [2]
+    assert frames.odd == {"no room for a packet in the block": 1}
 
 
 def test_a_section_without_a_byte_order() -> None:
