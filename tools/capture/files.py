@@ -15,7 +15,6 @@ import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
 from warp_tools.failure import ToolFailure
@@ -24,6 +23,10 @@ MAX_PACKET: Final = 1 << 18  # what libpcap calls its largest snap length
 MAX_BLOCK: Final = 1 << 24
 MAX_SECRETS: Final = 1 << 20
 MAX_INTERFACES: Final = 4096
+FREE_COST: Final = 1 << 26
+MAX_RATIO: Final = 100
+_PIECE_COST: Final = 100
+"""What it costs to take in one piece of a packed file, however small, in bytes."""
 
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
@@ -97,6 +100,7 @@ class Frames:
     def __init__(self, stream: BinaryIO) -> None:
         """Read the file's first bytes. Raises `CaptureError` when this is no capture."""
         self._stream = stream
+        self._unpacked: _Unpacked | None = None
         self._read: Callable[[int], bytes] = stream.read
         self.number = 0
         self.damage: str | None = None
@@ -114,8 +118,9 @@ class Frames:
     def _open(self) -> bytes:
         magic = self._read(4)
         if magic[:2] == b"\x1f\x8b":
-            again = cast(BinaryIO, _Again(magic, self._stream))
-            self._read = partial(_read_compressed, gzip.GzipFile(fileobj=again))
+            again = _Again(magic, self._stream)
+            self._unpacked = _Unpacked(again)
+            self._read = self._unpacked.read
             magic = self._read(4) or b"\0"
         if magic == _PCAPNG:
             self.format = "pcapng"
@@ -138,7 +143,12 @@ class Frames:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield every packet in the order of the file."""
-        return self._pcap() if self.format == "pcap" else self._pcapng()
+        yield from self._pcap() if self.format == "pcap" else self._pcapng()
+        if self._unpacked is not None and self._unpacked.is_refused:
+            self.damage = (
+                f"read until packet {self.number} only: what is gzipped unpacks to more than "
+                f"{MAX_RATIO} times its size, as no capture does; gunzip it first to read it whole"
+            )
 
     # -- pcap -------------------------------------------------------------------------------------
 
@@ -296,22 +306,38 @@ class Frames:
 
 
 class _Again:
-    """A stream whose first bytes were read already."""
+    """A stream whose first bytes were read already; counts what is read."""
 
     def __init__(self, first: bytes, stream: BinaryIO) -> None:
         self._first, self._stream = first, stream
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
         if not self._first:
-            return self._stream.read(size)
-        end = len(self._first) if size < 0 else size
-        out, self._first = self._first[:end], self._first[end:]
+            out = self._stream.read(size)
+        else:
+            end = len(self._first) if size < 0 else size
+            out, self._first = self._first[:end], self._first[end:]
+        self.count += len(out)
         return out
 
 
-def _read_compressed(stream: gzip.GzipFile, size: int) -> bytes:
-    """Read; damage inside the compressed stream is its end."""
-    try:
-        return stream.read(size)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        return b""
+class _Unpacked:
+    """A gzip stream, which ends where it is damaged, and where it has grown beyond measure."""
+
+    def __init__(self, packed: _Again) -> None:
+        self._packed = packed
+        self._unpacked = gzip.GzipFile(fileobj=cast(BinaryIO, packed))
+        self._cost = 0
+        self.is_refused = False
+
+    def read(self, size: int) -> bytes:
+        if self.is_refused:
+            return b""
+        try:
+            out = self._unpacked.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return b""
+        self._cost += len(out) + _PIECE_COST
+        self.is_refused = self._cost > FREE_COST + MAX_RATIO * self._packed.count
+        return out

@@ -19,7 +19,7 @@ from tests.unit.tools.capture.builder import (
     pcapng,
     section,
 )
-from warp_tools.capture.files import MAX_PACKET, CaptureError, Frame, Frames
+from warp_tools.capture.files import FREE_COST, MAX_PACKET, MAX_RATIO, CaptureError, Frame, Frames
 
 PACKETS = [Packet(0, b"first"), Packet(1_234_567, b"second one"), Packet(5_000_000_789, b"x" * 61)]
 
@@ -204,6 +204,41 @@ def test_damage_inside_gzip_is_an_end() -> None:
     broken = bytearray(packed)
     broken[-6] ^= 255
     assert read(bytes(broken))[0]
+
+
+PCAP_HEAD, PCAPNG_HEAD = pcap([]), section() + interface()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("head", "again"),
+    [
+        (PCAP_HEAD, bytes(16)),
+        (PCAP_HEAD, struct.pack("<IIII", 0, 0, 16384, 16384) + bytes(16384)),
+        (PCAPNG_HEAD, struct.pack("<III", 0xBAD, 12, 12)),
+        (PCAPNG_HEAD, block(6, bytes(20))),
+    ],
+)
+def test_a_file_that_unpacks_without_an_end_is_left_early(head: bytes, again: bytes) -> None:
+    """Empty packets, large ones, blocks that are none: what is read is bounded by the file."""
+    packed = gzip.compress(head + again * (160_000_000 // len(again)))
+    before, frames = 0, Frames(BytesIO(packed))
+    for _ in frames:
+        before += 1
+    assert before * max(len(again), 216) < FREE_COST + MAX_RATIO * len(packed) + 65536
+    assert frames.damage is not None
+    assert "100 times" in frames.damage and "gunzip" in frames.damage
+
+
+@pytest.mark.slow
+def test_what_is_packed_well_is_read_whole() -> None:
+    """Redacted media: a size, a number and a time that differ, and nothing but zeros else."""
+    step = 20_011_003
+    many = [Packet(n * step, struct.pack(">HI", n, n * 960) + bytes(100)) for n in range(20_000)]
+    packed = gzip.compress(pcap(many))
+    for times in (1, 30):
+        found, frames = read(packed * times)
+        assert len(found) == 20_000 * times and frames.damage is None
 
 
 @pytest.mark.parametrize(
