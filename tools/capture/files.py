@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 MAX_PACKET: Final = 1 << 18  # what libpcap calls its largest snap length
 MAX_BLOCK: Final = 1 << 24
@@ -52,7 +52,7 @@ _NO_INTERFACE: Final = "of an interface that the file does not describe"
 _TOO_LONG: Final = "more bytes claimed than the block holds"
 
 
-class CaptureError(ToolFailure):
+class CaptureError(CommandRefused):
     """The input is no capture that can be read; the text says why and what to do."""
 
 

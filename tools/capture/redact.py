@@ -22,7 +22,7 @@ from warp_tools.capture.pseudonyms import Pseudonyms
 from warp_tools.capture.reader import CaptureError, Datagram, open_capture
 from warp_tools.capture.rewrite import rewrite
 from warp_tools.capture.writer import PacketWriter, writing
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 MAX_STREAMS: Final = 10_000
 _CLIENT_HELLO: Final = HandshakeType.CLIENT_HELLO
@@ -48,7 +48,7 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
     if str(source) == "-" or (source.exists() and not (source.is_file() or source.is_dir())):
         raise CaptureError("redact reads its input twice: give it a file, not standard input")
     if target.exists() and source.exists() and target.samefile(source):
-        raise ToolFailure(f"{target} is the input: name another file")
+        raise CommandRefused(f"{target} is the input: name another file")
     finder, names = Finder(limit=0), Pseudonyms(key)
     with open_capture(source) as reader:
         for datagram in reader:

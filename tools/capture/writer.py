@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 RAW_IP: Final = 101
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
@@ -83,7 +83,11 @@ class PacketWriter:
 def writing(path: Path, link: int = RAW_IP) -> Iterator[PacketWriter]:
     """Write a file of packets. Raises `ToolFailure` when that cannot be done."""
     try:
-        with path.open("wb") as stream:
+        opened = path.open("wb")
+    except OSError as error:
+        raise CommandRefused(f"cannot write {path}: {error.strerror or error}") from error
+    try:
+        with opened as stream:
             yield PacketWriter(stream, link)
     except OSError as error:
         raise ToolFailure(f"cannot write {path}: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from warp_tools.capture.reader import Address
 from warp_tools.capture.writer import clock_options, stamp
 from warp_tools.decrypt.plain import MEDIA, Plain
 from warp_tools.decrypt.readable import Readables
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 LINK_TYPE: Final = 252
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
@@ -54,7 +54,7 @@ class PlainFile:
         try:
             self._out: BinaryIO = path.open("wb")
         except OSError as error:
-            raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+            raise CommandRefused(f"cannot write {path}: {error.strerror}") from error
         head = struct.pack("<IHHQ", _BYTE_ORDER, 1, 0, _UNKNOWN_LENGTH)
         application = _option(_APPLICATION, b"warp pcap decrypt")
         self._write(_SECTION, head + application + _option(0, b""))

@@ -24,7 +24,7 @@ from warp_tools.decrypt.plain import Plain, Said
 from warp_tools.decrypt.plainfile import PlainFile
 from warp_tools.decrypt.report import Outcome, Verdict
 from warp_tools.decrypt.sessions import Sessions
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 ALL_OPENED, NOTHING_OPENED, PARTLY_OPENED = 0, 1, 3
 _STDIN: Final = "-"
@@ -199,7 +199,7 @@ def _check_outputs(config: DecryptConfig) -> None:
     known = {path.resolve() for path in inputs}
     for path in outputs:
         if path.resolve() in known:
-            raise ToolFailure(f"{path} is read or written already: name another file")
+            raise CommandRefused(f"{path} is read or written already: name another file")
         known.add(path.resolve())
 
 
@@ -235,4 +235,4 @@ def _check_found(config: DecryptConfig, report: Report, sessions: Sessions, keyl
             why = "it holds no DTLS and no media"
         raise ToolFailure(f"nothing to decrypt in {name}: {why}")
     if not len(keylog):
-        raise ToolFailure(f"{name} carries no secrets: give a key log with --keylog")
+        raise CommandRefused(f"{name} carries no secrets: give a key log with --keylog")
