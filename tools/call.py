@@ -60,7 +60,7 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
             connected_ms = (loop.time() - asked) * 1000
             end = EndWatch(line.session, len(speech) / SAMPLE_RATE)
             recording = await hold_call(line.session, payloads)
-            ended = end.found()
+            ended = await end.found()
             path = line.path()
             samples = recording.samples()
             # before anything of the end can fail
