@@ -56,8 +56,8 @@ class Report:
     """None where it is not installed, and then there is no ratio."""
     ratio: Ratios | None
     targets: list[Target] = field(default_factory=list)
-    noisy: list[str] = field(default_factory=list)
-    """What else went on meanwhile: no figure is changed for it."""
+    noisy: str = ""
+    """What else went on meanwhile, if anything: no figure is changed for it."""
 
     @property
     def targets_met(self) -> bool:
@@ -72,7 +72,7 @@ class Report:
             "ratio": self.ratio,
             "targets_met": self.targets_met,
             "misses": [str(target) for target in self.targets if not target.met],
-            "noisy": self.noisy,
+            "noisy": self.noisy or None,
             "python": platform.python_version(),
         }
 
@@ -95,8 +95,8 @@ class Report:
         if self.aiortc is None:
             line = f"{WITHOUT_AIORTC}, so there is no ratio: {INSTALL}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-        for line in self.noisy:
-            console.print(f"noisy: {line}", style="yellow", highlight=False, soft_wrap=True)
+        if self.noisy:
+            console.print(f"noisy: {self.noisy}", style="yellow", highlight=False, soft_wrap=True)
         for target in self.targets:
             if target.unjudged:
                 console.print(str(target), style="yellow")

@@ -46,14 +46,16 @@ async def run(*, quick: bool = False) -> Report:
     )
 
 
-def _noisy(stacks: dict[str, Figures | None]) -> list[str]:
+def _noisy(stacks: dict[str, Figures | None]) -> str:
     """Say which figures are of a machine that had other work as well: caches are shared."""
-    return [
-        f"other processes kept {figures['neighbours_cores']:.1f} cores busy while {stack} was "
-        "measured: a start costs less on a quiet machine"
+    found = [
+        f"{figures['neighbours_cores']:.1f} cores busy while {stack} was measured"
         for stack, figures in stacks.items()
         if figures is not None and figures.get("noisy")
     ]
+    if not found:
+        return ""
+    return f"other processes kept {', '.join(found)}: a start costs less on a quiet machine"
 
 
 async def measure(stack: str, kind: str, *, rounds: int, idle: int) -> dict[str, Any]:

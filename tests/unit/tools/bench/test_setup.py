@@ -64,7 +64,7 @@ def test_a_machine_that_others_load_is_named_in_one_line(monkeypatch: pytest.Mon
     )
     assert shown(report).count(line) == 1
     told = report.to_json()
-    assert told["noisy"] == [line.removeprefix("noisy: ").strip()]
+    assert told["noisy"] == line.removeprefix("noisy: ").strip()
     assert (told["ours"]["noisy"], told["ours"]["neighbours_cores"]) == (True, 0.8)
     assert (told["aiortc"]["noisy"], told["aiortc"]["neighbours_cores"]) == (False, 0.04)
     assert "neighbours_cores" not in told["ratio"]
@@ -74,8 +74,14 @@ def test_so_is_one_that_they_load_while_aiortc_is_measured(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     told = measured(monkeypatch, 0.0, 1.25).to_json()["noisy"]
-    assert len(told) == 1
-    assert told[0].startswith("other processes kept 1.2 cores busy while aiortc was measured")
+    assert told.startswith("other processes kept 1.2 cores busy while aiortc was measured:")
+
+
+def test_both_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = shown(measured(monkeypatch, 0.5, 1.0))
+    both = "0.5 cores busy while ours was measured, 1.0 cores busy while aiortc was measured:"
+    assert text.count("noisy: ") == 1
+    assert f"noisy: other processes kept {both}" in text
 
 
 @pytest.mark.parametrize("cores", [(0.1, 0.2), (None, None), (0.0,)])
@@ -84,7 +90,7 @@ def test_of_a_quiet_machine_and_of_an_unknown_one_nothing_is_said(
 ) -> None:
     report = measured(monkeypatch, *cores)
     assert "noisy:" not in shown(report)
-    assert report.to_json()["noisy"] == []
+    assert report.to_json()["noisy"] is None
 
 
 def test_no_figure_and_no_verdict_changes(monkeypatch: pytest.MonkeyPatch) -> None:
