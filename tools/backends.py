@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 if TYPE_CHECKING:
     from voice_backend.engine import EngineHost
@@ -27,7 +27,7 @@ _REALTIME_PRIORITY: Final = 10
 def check_backend(name: str) -> str:
     """Return a backend's name. Raises ToolFailure for one that there is not."""
     if name not in BACKENDS:
-        raise ToolFailure(f"no such backend: {name}; there are {', '.join(BACKENDS)}")
+        raise CommandRefused(f"no such backend: {name}; there are {', '.join(BACKENDS)}")
     return name
 
 
@@ -40,7 +40,7 @@ def prepare_backend(name: str) -> None:
     try:
         import_runtime()
     except ModelUnusable:
-        raise ToolFailure(
+        raise CommandRefused(
             f"the backend {name} needs onnxruntime: pip install 'warp-rtc[voice]', "
             f"or use --backend {ECHO}"
         ) from None

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from instant_connect.io import CallerConfig, InstantCaller
-from warp.errors import WarpError
+from warp.errors import InvalidConfig, WarpError
 from warp.io import ClientConfig, Session, connect
 from warp.trace import JsonSeqTrace
 from warp_tools.audio import likeness, packaged_sound, read_wav, write_wav
 from warp_tools.call_plan import CallPlan
 from warp_tools.call_result import CallResult, EndWatch
 from warp_tools.caller import hold_call
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.opus import SAMPLE_RATE, encoded
 from warp_tools.outputs import check_output
 from warp_tools.signalling import HttpCall, open_call
@@ -60,7 +60,7 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
             connected_ms = (loop.time() - asked) * 1000
             end = EndWatch(line.session, len(speech) / SAMPLE_RATE)
             recording = await hold_call(line.session, payloads)
-            ended = end.found()
+            ended = await end.found()
             path = line.path()
             samples = recording.samples()
             # before anything of the end can fail
@@ -86,6 +86,8 @@ def _explained() -> Iterator[None]:
         raise ToolFailure(
             f"the call failed: {error or type(error).__name__}{_advice(error)}"
         ) from error
+    except CommandRefused:
+        raise
     except ToolFailure as failure:
         raise ToolFailure(f"{failure}{_advice(failure)}") from failure
 
@@ -152,7 +154,7 @@ class TraceFile:
         try:
             self._file = path.open("w", encoding="utf-8")
         except OSError as error:
-            raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+            raise CommandRefused(f"cannot write {path}: {error.strerror}") from error
 
     def write(self, text: str) -> None:
         """Take in some text."""
@@ -182,7 +184,11 @@ async def _by_tickets(plan: CallPlan) -> AsyncIterator[Begin]:
         state=plan.wallet,
         client=ClientConfig(loopback=True),
     )
-    async with InstantCaller(config) as caller:
+    try:
+        made = InstantCaller(config)
+    except InvalidConfig as error:
+        raise CommandRefused(str(error)) from error
+    async with made as caller:
         if not caller.wallet.has_ticket(asyncio.get_running_loop().time()):
             await caller.refresh()
         async with contextlib.AsyncExitStack() as stack:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 URL = "http://127.0.0.1:8080"
 _OUT = typer.Option(help="Write what came back here.")
@@ -35,20 +35,20 @@ def call(
     """Call a server, speak a recording, write down the reply.
 
     Exit status: 0 when the speech was spoken to its end; 1 when the call failed, broke off, or the
-    server ended it before that.
+    server ended it before that; 2 when what was asked for cannot be, and nobody was called.
     """
     from warp_tools.call import call as run
     from warp_tools.call_plan import CallPlan
 
     if url is not None and instant is not None:
-        raise ToolFailure(
+        raise CommandRefused(
             "--url and --instant both say whom to call: leave out --url to call by a ticket, "
             "or --instant to call by signalling alone"
         )
     if wallet is not None and instant is None:
-        raise ToolFailure("--wallet is of no use without --instant")
+        raise CommandRefused("--wallet is of no use without --instant")
     if trace is not None and instant is not None:
-        raise ToolFailure("--trace is of calls by signalling: leave out --instant")
+        raise CommandRefused("--trace is of calls by signalling: leave out --instant")
     plan = CallPlan(
         url=instant if instant is not None else URL if url is None else url,
         token=token,

@@ -9,7 +9,7 @@ import urllib.parse
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 from warp_tools.signalling import PATH, check_token
 
 
@@ -32,7 +32,7 @@ class CallPlan:
         check_token(self.token)
         _check_address("--instant" if self.instant else "--url", self.url)
         if self.instant and urllib.parse.urlsplit(self.url).path.rstrip("/").endswith(PATH):
-            raise ToolFailure(f"--instant names the server: leave out {PATH}")
+            raise CommandRefused(f"--instant names the server: leave out {PATH}")
 
 
 def _check_address(option: str, url: str) -> None:
@@ -43,11 +43,13 @@ def _check_address(option: str, url: str) -> None:
         host = None
     if host is None or parts.scheme not in ("http", "https"):
         shown = f"{url[:200]!r} is not an http(s) address" if "@" not in url else "no address"
-        raise ToolFailure(f"{option}: {shown}; one is http://127.0.0.1:8080")
+        raise CommandRefused(f"{option}: {shown}; one is http://127.0.0.1:8080")
     if parts.username is not None or parts.password is not None:
-        raise ToolFailure(f"{option}: leave user and password out of the address, and use --token")
+        raise CommandRefused(
+            f"{option}: leave user and password out of the address, and use --token"
+        )
     if not url.isascii() or any(c <= " " or c == "\x7f" for c in url):
-        raise ToolFailure(
+        raise CommandRefused(
             f"{option}: {url[:200]!r} has more than ASCII in it: "
             "write %20 for a blank and its kind, xn-- for a name"
         )

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from warp.io import Session
 
 ECHO_LIKENESS = 0.5
+GONE: Final = "nothing came any more, no answer to a check either: is the server gone?"
 _WAYS = {
     "instant": "the first datagram began the call, and no signalling was needed for it",
     "attached": "the first datagram began the call, and its offer joined it by signalling",
@@ -118,31 +119,76 @@ def _told(ended: Ended) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How it is found out whether anybody is still there."""
+
+    step_s: float = 0.2
+    doubt_s: float = 1.0
+    """Who has sent nothing for so long at the end is waited for: there may be nothing to say."""
+    silence_s: float = 7.0
+    """Whoever lives has answered a check by then: they are 6 s apart at most (RFC 7675 section 5.1)
+    and repeated until they are answered."""
+
+
 class EndWatch:
-    """Watches for the end of a session that is not ours."""
+    """Watches for the end of a session that is not ours: told by the peer, or by its silence."""
 
-    __slots__ = ("_at", "_began", "_loop", "_session", "_speech_s")
+    __slots__ = (
+        "_at",
+        "_heard",
+        "_heard_at",
+        "_loop",
+        "_patience",
+        "_session",
+        "_speech_s",
+        "_timer",
+        "began",
+    )
 
-    def __init__(self, session: Session, speech_s: float) -> None:
+    def __init__(self, session: Session, speech_s: float, patience: Patience | None = None) -> None:
         """Watch a session that is connected, into which so many seconds will be spoken."""
         self._session = session
         self._speech_s = speech_s
+        self._patience = patience or Patience()
         self._loop = asyncio.get_running_loop()
-        self._began = self._loop.time()
+        self.began = self._heard_at = self._loop.time()
+        self._heard = 0
         self._at: float | None = None
         session.closed.add_done_callback(self._note)
+        self._timer = self._loop.call_soon(self._look)
 
     def _note(self, _: object) -> None:
         self._at = self._loop.time()
+        self._timer.cancel()
 
-    def found(self) -> Ended | None:
-        """Return how it ended, or None when it has not."""
-        if not self._session.closed.done():
-            return None
-        after_s = (self._loop.time() if self._at is None else self._at) - self._began
-        error = self._session.closed.result()
-        return Ended(
-            after_s=after_s,
-            error="" if error is None else str(error) or type(error).__name__,
-            unsaid_s=max(0.0, self._speech_s - after_s),
-        )
+    def _look(self) -> None:
+        heard = self._session.stats()["datagrams_received"]
+        if heard != self._heard:
+            self._heard, self._heard_at = heard, self._loop.time()
+        self._timer = self._loop.call_later(self._patience.step_s, self._look)
+
+    @property
+    def silent_s(self) -> float:
+        """For how long no datagram has come."""
+        return self._loop.time() - self._heard_at
+
+    async def found(self) -> Ended | None:
+        """Return how it ended, or None when it has not.
+
+        Takes a while when nothing has come lately: until something comes, or is overdue.
+        """
+        closed, patience = self._session.closed, self._patience
+        while not closed.done() and patience.doubt_s < self.silent_s < patience.silence_s:
+            await asyncio.sleep(patience.step_s)
+        self._timer.cancel()
+        if closed.done():
+            error = closed.result()
+            told = "" if error is None else str(error) or type(error).__name__
+            return self._ended(self._loop.time() if self._at is None else self._at, told)
+        return self._ended(self._heard_at, GONE) if self.silent_s >= patience.silence_s else None
+
+    def _ended(self, at: float, error: str) -> Ended:
+        after_s = at - self.began
+        unsaid_s = max(0.0, self._speech_s - after_s)
+        return Ended(after_s=after_s, error=error, unsaid_s=unsaid_s)

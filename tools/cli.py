@@ -20,6 +20,7 @@ from warp_tools.call_command import call
 from warp_tools.demo_command import demo
 from warp_tools.keys_cli import app as keys_app
 from warp_tools.models_cli import app as models_app
+from warp_tools.outputs import check_output
 from warp_tools.pcap_cli import app as pcap_app
 from warp_tools.pcap_cli import trace
 from warp_tools.probe_command import probe
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from warp_tools.bench import Report
 
 app = typer.Typer(
-    help="Live voice over WebRTC that starts with one UDP packet.",
+    help="Live voice over WebRTC that starts with one UDP packet.\n\n"
+    "Exit status of every command: 0 done, 1 it was tried and failed, found nothing or missed a "
+    "target, 2 what the command line asks for cannot be (an option's value, or a file, place, port "
+    "or address that it names), 130 interrupted.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -107,6 +111,7 @@ def bench_voice(
     out: Annotated[Path, typer.Option(help="Write the picture here (PNG).")] = Path("voice.png"),
 ) -> None:
     """Conversations that the embedded voice carries with every frame on time, and its delay."""
+    check_output(out)
     prepare_backend(EMBEDDED)
     from warp_tools.bench.voice import plot, run
 

@@ -39,7 +39,7 @@ def decrypt(
     master secret of 1.2) SRTP. Each connection is named, and why a part of it stayed shut.
 
     Exit status: 0 everything protected was opened, 3 not all of it (or datagrams were cut), 1
-    nothing could be opened, read or written, 2 not a capture or a wrong command line.
+    nothing could be, 2 not a capture, no key log, no place to write to or a wrong command line.
     """
     from warp_tools.capture.reader import CaptureError
     from warp_tools.decrypt import NOTHING_OPENED, DecryptConfig

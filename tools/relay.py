@@ -18,7 +18,7 @@ from instant_connect.io.relay import RelayServer, open_relay, resolve_upstream
 from instant_connect.keyring import RelayKeys, parse_relay_keys
 from instant_connect.relay import HealthChanged, Upstream, parse_upstream
 from warp.errors import UsageError
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.web import listen_for_interruption
 
 Say = Callable[[str], object]
@@ -42,7 +42,7 @@ async def relay(command: RelayCommand, say: Say) -> None:
     """Relay until interrupted. Raises ToolFailure, one line."""
     match = _LISTEN.fullmatch(command.listen)
     if match is None:
-        raise ToolFailure(f"--listen is HOST:PORT, not {command.listen!r}")
+        raise CommandRefused(f"--listen is HOST:PORT, not {command.listen!r}")
     host, port = match["v6"] or match["host"], int(match["port"])
     keys = load_route_keys(command.route_keys)
     try:
@@ -55,7 +55,7 @@ async def relay(command: RelayCommand, say: Say) -> None:
             report=lambda change: say(_told(change)),
         )
     except UsageError as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
     stop = listen_for_interruption()
     _listen_for_keys(server, command.route_keys, say)
     local, number = server.local
@@ -99,13 +99,13 @@ def load_route_keys(path: Path) -> RelayKeys:
         with path.open("rb") as file:
             content = file.read(_MAX_BYTES)
     except OSError as error:
-        raise ToolFailure(
+        raise CommandRefused(
             f"cannot read the route keys {path}: {error.strerror} (warp keys routes writes them)"
         ) from error
     if stat.S_ISREG(mode) and mode & _OTHERS:
-        raise ToolFailure(f"others may read the route keys {path}: chmod 600 {path}")
+        raise CommandRefused(f"others may read the route keys {path}: chmod 600 {path}")
     try:
         return parse_relay_keys(content.decode("ascii"))
     except (UnicodeDecodeError, UsageError) as error:
         reason = error if isinstance(error, UsageError) else "it is not text"
-        raise ToolFailure(f"{path} holds no route keys: {reason}") from None
+        raise CommandRefused(f"{path} holds no route keys: {reason}") from None

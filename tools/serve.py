@@ -33,7 +33,7 @@ from warp.io import Ending, Server, ServerConfig, Session, listen
 from warp_tools.backends import ECHO, check_backend, make_embedded
 from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.keys import load_keyring
 from warp_tools.rotation import KeyChanges
 from warp_tools.signalling import check_token
@@ -96,24 +96,24 @@ class ServeConfig:
         check_token(self.token)
         check_backend(self.backend)
         if self.http3 and self.tls is None:
-            raise ToolFailure("--http3 needs --tls-cert and --tls-key")
+            raise CommandRefused("--http3 needs --tls-cert and --tls-key")
         if self.keys is not None and not self.instant:
-            raise ToolFailure("--keys is of no use with --no-instant")
+            raise CommandRefused("--keys is of no use with --no-instant")
         if self.workers != 1 and not self.instant:
-            raise ToolFailure("--workers needs Instant Connect: leave out --no-instant")
+            raise CommandRefused("--workers needs Instant Connect: leave out --no-instant")
         self._check_responses()
 
     def _check_responses(self) -> None:
         if self.backend == ECHO and (self.responses_url or self.responses_model):
             given = "--responses-url" if self.responses_url else "--responses-model"
-            raise ToolFailure(
+            raise CommandRefused(
                 f"{given} is of no use with --backend {ECHO}, which has no work to give away: "
                 "leave one of them out"
             )
         if self.responses_url and not self.responses_model:
-            raise ToolFailure("--responses-url needs --responses-model")
+            raise CommandRefused("--responses-url needs --responses-model")
         if self.responses_model and not self.responses_url:
-            raise ToolFailure("--responses-model needs --responses-url, the service that has it")
+            raise CommandRefused("--responses-model needs --responses-url, the service that has it")
 
     def media(self) -> ServerConfig:
         """Return what the UDP port is told. Raises ToolFailure, one line."""
@@ -126,7 +126,7 @@ class ServeConfig:
                 audio_in_order=self.backend == ECHO,
             )
         except UsageError as error:
-            raise ToolFailure(str(error)) from error
+            raise CommandRefused(str(error)) from error
 
     def signalling(self) -> SignallingConfig:
         """Return what the routes are told. Raises ToolFailure, one line."""
@@ -135,7 +135,7 @@ class ServeConfig:
                 cors_origins=self.cors_origins, origin_trials=self.origin_trials
             )
         except UsageError as error:
-            raise ToolFailure(str(error)) from error
+            raise CommandRefused(str(error)) from error
 
     def responses(self) -> ResponsesConfig | None:
         """Return the service that does slow work, if there is one. Raises ToolFailure."""
@@ -149,7 +149,7 @@ class ServeConfig:
         try:
             ResponsesHelper(config)
         except UsageError as error:
-            raise ToolFailure(f"--responses-url: {error}") from error
+            raise CommandRefused(f"--responses-url: {error}") from error
         return config
 
     def url(self, port: int) -> str:
@@ -251,7 +251,7 @@ async def open_udp_port(
         made = InstantConfig(server=config, host=HostConfig(server=number))
         return await listen_instant(host, port, config=made, keyring=keyring, reuse_port=reuse_port)
     except UsageError as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
 
 
 async def open_echo_server(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from warp_tools.backends import EMBEDDED, prepare_backend
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 if TYPE_CHECKING:
     from warp_tools.serve import ServeConfig
@@ -93,7 +93,7 @@ def _tls(certificate: Path | None, key: Path | None) -> Tls | None:
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        raise ToolFailure("--tls-cert and --tls-key belong together")
+        raise CommandRefused("--tls-cert and --tls-key belong together")
     return Tls(certificate=certificate, key=key)
 
 

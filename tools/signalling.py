@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 MAX_ANSWER_BYTES = 65_536
 PATH = "/whip"
@@ -58,7 +58,9 @@ class HttpCall:
 def check_token(token: str) -> None:
     """Raise ToolFailure, one line without the token, when no header can carry it (RFC 6750)."""
     if token and re.fullmatch("[!-~](?:[ -~]*[!-~])?", token) is None:
-        raise ToolFailure("a token is ASCII, without blanks or line ends around it (from a file?)")
+        raise CommandRefused(
+            "a token is ASCII, without blanks or line ends around it (from a file?)"
+        )
 
 
 async def open_call(
@@ -210,9 +212,9 @@ def _split(url: str) -> urllib.parse.SplitResult:
     except ValueError:
         known = False
     if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ToolFailure("leave user and password out of the address, and use a token")
+        raise CommandRefused("leave user and password out of the address, and use a token")
     if not known:
-        raise ToolFailure(f"{_printable(url) or 'nothing'} is not an http(s) address")
+        raise CommandRefused(f"{_printable(url) or 'nothing'} is not an http(s) address")
     return parts
 
 
@@ -227,7 +229,10 @@ def _redirected(target: str, location: str) -> tuple[str, bool]:
         joined = urllib.parse.urljoin(target, location)
     except ValueError:
         joined = location
-    following = urllib.parse.urlunsplit(_split(joined))
+    try:
+        following = urllib.parse.urlunsplit(_split(joined))
+    except CommandRefused as error:
+        raise ToolFailure(f"{target} redirects the offer: {error}") from None
     return following, _same_origin(target, following)
 
 

@@ -23,7 +23,7 @@ from hypercorn.config import Config
 from hypercorn.typing import LifespanState
 from hypercorn.utils import wrap_app
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -39,7 +39,9 @@ _ALT_SVC_S = 3600
 def open_web_port(host: str, port: int) -> socket.socket:
     """Return a socket that listens already. Raises ToolFailure, one line, when it cannot."""
     if not 0 <= port <= _MAX_PORT:
-        raise ToolFailure(f"cannot listen on {web_url(host, port)}: a port is one of 0-{_MAX_PORT}")
+        raise CommandRefused(
+            f"cannot listen on {web_url(host, port)}: a port is one of 0-{_MAX_PORT}"
+        )
     try:
         return socket.create_server(
             (host, port),
@@ -48,7 +50,7 @@ def open_web_port(host: str, port: int) -> socket.socket:
         )
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise ToolFailure(f"cannot listen on {web_url(host, port)}: {reason}") from error
+        raise CommandRefused(f"cannot listen on {web_url(host, port)}: {reason}") from error
 
 
 def web_url(host: str, port: int, scheme: str = "http") -> str:
@@ -72,7 +74,7 @@ class Tls:
             context.load_cert_chain(self.certificate, self.key, password="")
         except OSError as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ToolFailure(
+            raise CommandRefused(
                 f"no certificate and key in {self.certificate} and {self.key}: {reason}"
             ) from error
 
@@ -84,7 +86,7 @@ def open_quic_port(listener: socket.socket, *, reuse_port: bool = False) -> sock
     it is taken or what HTTP/3 needs is not installed.
     """
     if importlib.util.find_spec("aioquic") is None:
-        raise ToolFailure("HTTP/3 needs aioquic: pip install 'warp-rtc[http3]'")
+        raise CommandRefused("HTTP/3 needs aioquic: pip install 'warp-rtc[http3]'")
     address = listener.getsockname()
     sock = socket.socket(listener.family, socket.SOCK_DGRAM)
     try:
@@ -93,7 +95,7 @@ def open_quic_port(listener: socket.socket, *, reuse_port: bool = False) -> sock
         sock.bind(address)
     except OSError as error:
         sock.close()
-        raise ToolFailure(
+        raise CommandRefused(
             f"cannot listen on UDP port {address[1]} for HTTP/3: {error.strerror}"
         ) from error
     return sock

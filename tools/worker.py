@@ -16,8 +16,8 @@ from instant_connect.io.forwarding import Forwarding
 from instant_connect.io.membership import Membership
 from instant_connect.io.server import InstantServer
 from warp.errors import InternalError, InvalidConfig
-from warp_tools.failure import ToolFailure
-from warp_tools.main import FAILED, fail
+from warp_tools.failure import FAILED, ToolFailure
+from warp_tools.main import fail
 from warp_tools.serve import EchoServer, ServeConfig, bearer, open_answering
 from warp_tools.web import open_quic_port, run_web
 from warp_tools.workers import config_of

@@ -19,7 +19,7 @@ from instant_connect.keyring import Keyring
 from warp.entropy import SystemEntropy
 from warp.errors import UsageError
 from warp.io.interfaces import bind_each, expand_host
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.keys import load_keyring
 from warp_tools.rotation import KeyChanges
 from warp_tools.serve import Say, ServeConfig
@@ -33,7 +33,7 @@ async def serve_workers(config: ServeConfig, say: Say) -> None:
     try:
         crew = CrewConfig(workers=config.workers, first=config.server)
     except UsageError as error:
-        raise ToolFailure(f"--workers, --server-id: {error}") from error
+        raise CommandRefused(f"--workers, --server-id: {error}") from error
     config.signalling(), config.media()  # what is wrong with them is said once
     if config.tls is not None:
         config.tls.check()
@@ -107,7 +107,7 @@ def find_udp_port(host: str, port: int) -> int:
     try:
         sockets = bind_each(expand_host(host, loopback=True), port)
     except UsageError as error:
-        raise ToolFailure(str(error)) from error
+        raise CommandRefused(str(error)) from error
     number: int = sockets[0].getsockname()[1]
     for sock in sockets:
         sock.close()

@@ -2,7 +2,7 @@
 
 Late is a frame that was not handed to the packetiser within its own 20 ms, or that another stood
 in for. Each has one cause, the first that applies; sums over engines hide bad ones, so none are
-made here. Written by `seat` and `desk`, read by `metrics`; pure.
+made here. Written by `seat`, `desk` and the lines of calls, read by `metrics`; pure.
 """
 
 from __future__ import annotations
@@ -99,3 +99,22 @@ class FrameCounts:
             "longest_late_run": self.longest,
             "missing_ms": self.missing_ms,
         }
+
+
+@dataclass(slots=True)
+class LineCounts:
+    """What became of what was heard over RTP."""
+
+    concealed: int = 0
+    """Frames of which a part stands in for speech that was lost or came late."""
+    recovered: int = 0
+    """Frames of which a part comes from a later packet's redundancy."""
+    stretched: int = 0
+    """Frames made longer or shorter to keep the delay."""
+    flooded: int = 0
+    """Packets dropped because more came between two ticks than anybody could play."""
+
+    def add(self, other: LineCounts) -> None:
+        """Take in what another has counted."""
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))

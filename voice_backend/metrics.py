@@ -1,6 +1,6 @@
 """Frames and time, for dashboards: by engine and cause, by session if asked, for Prometheus.
 
-    FrameCounts, EngineCounts, LoopCounts ─▶ Family(name, kind, help, samples) ─▶ exposition ─▶ text
+    FrameCounts, LineCounts, LoopCounts ─▶ Family(name, kind, help, samples) ─▶ exposition ─▶ text
 
 Sums over engines hide the bad one among them, so every figure bears its engine's name. Pure.
 """
@@ -11,9 +11,9 @@ import bisect
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from voice_backend.counts import FrameCounts
+from voice_backend.counts import FrameCounts, LineCounts
 
 BOUNDS: Final = (0.001, 0.002, 0.004, 0.006, 0.008, 0.01, 0.012, 0.014, 0.016, 0.02, 0.04, 0.08)
 """Upper bounds of a tick's or step's seconds."""
@@ -125,6 +125,46 @@ def frame_families(counts: Iterable[tuple[Labels, FrameCounts]]) -> list[Family]
     for name, text in texts.items():
         samples: list[Sample] = [("", labels, dict(one.totals())[name]) for labels, one in pairs]
         found.append(Family(name=name, kind="counter", text=text, samples=samples))
+    return found
+
+
+class LineState(NamedTuple):
+    """How calls stand now; several are added up, as figures of several processes are."""
+
+    calls: int
+    expected_loss_ratio: float
+    jitter_target_s: float
+
+
+_LINE_COUNTERS: Final = {
+    "concealed": ("heard_concealed_frames", "Frames heard that stand in for lost or late speech"),
+    "recovered": ("heard_recovered_frames", "Frames heard by a later packet's redundancy"),
+    "stretched": ("heard_stretched_frames", "Frames heard longer or shorter, to keep the delay"),
+    "flooded": ("flooded_packets", "Packets dropped because more came at once than can be played"),
+}
+_LINE_GAUGES: Final = {
+    "calls": ("calls", "Calls over RTP that talk"),
+    "expected_loss_ratio": (
+        "calls_expected_loss_ratio",
+        "Share of loss that encoders make up for, 0 to 1 each, added up over voice_calls",
+    ),
+    "jitter_target_s": (
+        "calls_jitter_target_seconds",
+        "Delay that jitter buffers aim at, added up over voice_calls",
+    ),
+}
+
+
+def line_families(lines: Iterable[tuple[Labels, LineCounts, LineState]]) -> list[Family]:
+    """Return the families of what is heard over RTP: labels say whose they are."""
+    rows = list(lines)
+    found = []
+    for field_name, (name, text) in _LINE_COUNTERS.items():
+        samples: list[Sample] = [("", one, getattr(counts, field_name)) for one, counts, _ in rows]
+        found.append(Family(name=name, kind="counter", text=text, samples=samples))
+    for field_name, (name, text) in _LINE_GAUGES.items():
+        samples = [("", one, getattr(state, field_name)) for one, _, state in rows]
+        found.append(Family(name=name, kind="gauge", text=text, samples=samples))
     return found
 
 

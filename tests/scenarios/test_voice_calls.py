@@ -229,7 +229,7 @@ def test_a_flood_of_frames_is_bounded_and_the_voice_stays_live() -> None:
     async def story(house: House) -> None:
         call = await house.call()
         await asyncio.gather(*house.attending)
-        [line] = house.voices._collected.values()
+        [line] = house.voices._lines.live
         payload = tone(440, 0.02)[0]
         for n in range(3_000):
             # as if the network had delivered them all at once
@@ -245,6 +245,8 @@ def test_a_flood_of_frames_is_bounded_and_the_voice_stays_live() -> None:
         assert len(line._inbox) <= 512
         [voice] = house.voices.voices
         assert voice.failure is None
+        dropped = f'voice_flooded_packets_total{{engine="{house.voices.info.name}"}} {line.flooded}'
+        assert dropped in house.voices.prometheus().splitlines()
         assert line._receiver.delay_ms(house.voices._loop.time()) < 400
         await call.close()
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warp_tools.audio.resample import resample
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.opus import SAMPLE_RATE, Samples
 
 MAX_SECONDS = 600
@@ -65,11 +65,11 @@ def read_wav(path: Path) -> Samples:
         with path.open("rb") as file:
             return _read(file)
     except FileNotFoundError as error:
-        raise ToolFailure(f"no such file: {path}") from error
+        raise CommandRefused(f"no such file: {path}") from error
     except OSError as error:
-        raise ToolFailure(f"cannot read {path}: {error.strerror or error}") from error
+        raise CommandRefused(f"cannot read {path}: {error.strerror or error}") from error
     except _NoSoundError as error:
-        raise ToolFailure(f"unreadable audio: {path}: {error}") from None
+        raise CommandRefused(f"unreadable audio: {path}: {error}") from None
 
 
 def write_wav(path: Path, samples: Samples) -> None:

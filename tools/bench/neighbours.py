@@ -3,7 +3,7 @@
     busy cores (/proc/stat, what the hypervisor took included) - our processes' = the neighbours'
 
 Linux only; elsewhere nothing is known of neighbours. Our processes are this one and whatever stems
-from it. Called by `voice`.
+from it. Called by `voice` and `setup`.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ Ratios = dict[str, float]
 
 WITHOUT_AIORTC = "aiortc is not installed"
 INSTALL = "pip install 'warp-rtc[peers]'"
-_COUNTS = frozenset({"rounds", "starts", "returned"})
-"""Figures that say how much was measured, and not how well it went."""
+_COUNTS = frozenset({"rounds", "starts", "returned", "neighbours_cores"})
+"""Figures that say how much was measured, and beside what, and not how well it went."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,8 @@ class Report:
     """None where it is not installed, and then there is no ratio."""
     ratio: Ratios | None
     targets: list[Target] = field(default_factory=list)
+    noisy: str = ""
+    """What else went on meanwhile, if anything: no figure is changed for it."""
 
     @property
     def targets_met(self) -> bool:
@@ -70,6 +72,7 @@ class Report:
             "ratio": self.ratio,
             "targets_met": self.targets_met,
             "misses": [str(target) for target in self.targets if not target.met],
+            "noisy": self.noisy or None,
             "python": platform.python_version(),
         }
 
@@ -92,6 +95,8 @@ class Report:
         if self.aiortc is None:
             line = f"{WITHOUT_AIORTC}, so there is no ratio: {INSTALL}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
+        if self.noisy:
+            console.print(f"noisy: {self.noisy}", style="yellow", highlight=False, soft_wrap=True)
         for target in self.targets:
             if target.unjudged:
                 console.print(str(target), style="yellow")

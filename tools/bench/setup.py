@@ -11,8 +11,9 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from warp_tools.bench.neighbours import NOISY_CORES, Neighbours
 from warp_tools.bench.pairing import Pairing, has_aiortc
-from warp_tools.bench.report import Report, Target, ratios
+from warp_tools.bench.report import Figures, Report, Target, ratios
 
 CPU_TARGET_MS = 1.2
 MEMORY_TARGET_KIB = 60.0
@@ -41,13 +42,27 @@ async def run(*, quick: bool = False) -> Report:
                 limit=MEMORY_TARGET_KIB,
             ),
         ],
+        noisy=_noisy({"ours": ours, "aiortc": aiortc}),
     )
+
+
+def _noisy(stacks: dict[str, Figures | None]) -> str:
+    """Say which figures are of a machine that had other work as well: caches are shared."""
+    found = [
+        f"{figures['neighbours_cores']:.1f} cores busy while {stack} was measured"
+        for stack, figures in stacks.items()
+        if figures is not None and figures.get("noisy")
+    ]
+    if not found:
+        return ""
+    return f"other processes kept {', '.join(found)}: a start costs less on a quiet machine"
 
 
 async def measure(stack: str, kind: str, *, rounds: int, idle: int) -> dict[str, Any]:
     """Return the figures of one stack: medians over rounds of starts that happen together."""
     pairing = await Pairing.start(stack)
     client, server = [], []
+    neighbours = Neighbours()
     try:
         for at in range(_WARM_UP + rounds):
             if at == _WARM_UP:
@@ -58,6 +73,7 @@ async def measure(stack: str, kind: str, *, rounds: int, idle: int) -> dict[str,
             if at >= _WARM_UP:
                 client.append(mine)
                 server.append(theirs)
+        cores = neighbours.cores()
     finally:
         await pairing.stop()
     memory = await idle_memory(stack, kind, idle)
@@ -68,6 +84,8 @@ async def measure(stack: str, kind: str, *, rounds: int, idle: int) -> dict[str,
         "server_cpu_min_ms": round(min(server), 3),
         "idle_session_kib": round(memory, 1),
         "starts": rounds * CROWD,
+        "neighbours_cores": None if cores is None else round(cores, 2),
+        "noisy": cores is not None and cores > NOISY_CORES,
     }
 
 

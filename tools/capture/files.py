@@ -13,16 +13,20 @@ from __future__ import annotations
 import gzip
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 MAX_PACKET: Final = 1 << 18  # what libpcap calls its largest snap length
 MAX_BLOCK: Final = 1 << 24
 MAX_SECRETS: Final = 1 << 20
 MAX_INTERFACES: Final = 4096
+FREE_COST: Final = 1 << 26
+MAX_RATIO: Final = 100
+_PIECE_COST: Final = 100
+"""What it costs to take in one piece of a packed file, however small, in bytes."""
 
 _PCAP: Final = {
     b"\xd4\xc3\xb2\xa1": ("<", 1000),
@@ -43,9 +47,12 @@ _OTHERS: Final = {
 _SECTION, _INTERFACE, _PACKET, _SIMPLE, _SECRETS, _ENHANCED = 0x0A0D0D0A, 1, 2, 3, 10, 6
 _OPTION_RESOLUTION, _OPTION_OFFSET = 9, 14
 _TLS_KEY_LOG: Final = 0x544C534B
+_NO_ROOM: Final = "no room for a packet in the block"
+_NO_INTERFACE: Final = "of an interface that the file does not describe"
+_TOO_LONG: Final = "more bytes claimed than the block holds"
 
 
-class CaptureError(ToolFailure):
+class CaptureError(CommandRefused):
     """The input is no capture that can be read; the text says why and what to do."""
 
 
@@ -68,6 +75,7 @@ class FrameSource(Protocol):
     """Where frames come from: a file, or a network interface."""
 
     damage: str | None
+    odd: Counter[str]
     secrets: bytes
 
     @property
@@ -92,10 +100,13 @@ class Frames:
     def __init__(self, stream: BinaryIO) -> None:
         """Read the file's first bytes. Raises `CaptureError` when this is no capture."""
         self._stream = stream
+        self._unpacked: _Unpacked | None = None
         self._read: Callable[[int], bytes] = stream.read
         self.number = 0
         self.damage: str | None = None
         """Why reading stopped before the end, in plain words."""
+        self.odd: Counter[str] = Counter()
+        """Packets that were passed over, by what is wrong with them."""
         self.secrets = b""
         """TLS key log lines that a pcapng file brings along (its decryption secrets blocks)."""
         self.format = ""
@@ -107,8 +118,9 @@ class Frames:
     def _open(self) -> bytes:
         magic = self._read(4)
         if magic[:2] == b"\x1f\x8b":
-            again = cast(BinaryIO, _Again(magic, self._stream))
-            self._read = partial(_read_compressed, gzip.GzipFile(fileobj=again))
+            again = _Again(magic, self._stream)
+            self._unpacked = _Unpacked(again)
+            self._read = self._unpacked.read
             magic = self._read(4) or b"\0"
         if magic == _PCAPNG:
             self.format = "pcapng"
@@ -131,7 +143,12 @@ class Frames:
 
     def __iter__(self) -> Iterator[Frame]:
         """Yield every packet in the order of the file."""
-        return self._pcap() if self.format == "pcap" else self._pcapng()
+        yield from self._pcap() if self.format == "pcap" else self._pcapng()
+        if self._unpacked is not None and self._unpacked.is_refused:
+            self.damage = (
+                f"read until packet {self.number} only: what is gzipped unpacks to more than "
+                f"{MAX_RATIO} times its size, as no capture does; gunzip it first to read it whole"
+            )
 
     # -- pcap -------------------------------------------------------------------------------------
 
@@ -254,21 +271,28 @@ class Frames:
 
     def _packet(self, kind: int, body: bytes) -> Frame | None:
         self.number += 1
-        number, ticks_at, kept, length, start = 0, 0, 0, 0, 0
+        start = 4 if kind == _SIMPLE else 20
+        if len(body) < start:
+            self.odd[_NO_ROOM] += 1
+            return None
+        number, high, low = 0, 0, 0
         if kind == _SIMPLE:
-            if len(body) < 4 or not self._interfaces:
-                return None
             (length,) = struct.unpack_from(self._order + "I", body)
-            snap = self._interfaces[0].snap or length
-            kept, start = min(length, snap, len(body) - 4), 4
-        elif len(body) >= 20:
+            kept = length
+        else:
             layout = "IIIII" if kind == _ENHANCED else "HHIIII"
             fields = struct.unpack_from(self._order + layout, body)
             number, (high, low, kept, length) = fields[0], fields[-4:]
-            ticks_at, start = high << 32 | low, 20
-        if not start or number >= len(self._interfaces) or kept > min(MAX_PACKET, len(body)):
+        if number >= len(self._interfaces):
+            self.odd[_NO_INTERFACE] += 1
             return None
         interface = self._interfaces[number]
+        if kind == _SIMPLE and interface.snap:
+            kept = min(length, interface.snap)
+        if kept > min(MAX_PACKET, len(body) - start):
+            self.odd[_TOO_LONG] += 1
+            return None
+        ticks_at = high << 32 | low
         time_ns = ticks_at * 1_000_000_000 // interface.ticks + interface.offset_ns
         data = body[start : start + kept]
         return Frame(self.number, time_ns, interface.link, number, data, max(length, len(data)))
@@ -282,22 +306,38 @@ class Frames:
 
 
 class _Again:
-    """A stream whose first bytes were read already."""
+    """A stream whose first bytes were read already; counts what is read."""
 
     def __init__(self, first: bytes, stream: BinaryIO) -> None:
         self._first, self._stream = first, stream
+        self.count = 0
 
     def read(self, size: int = -1) -> bytes:
         if not self._first:
-            return self._stream.read(size)
-        end = len(self._first) if size < 0 else size
-        out, self._first = self._first[:end], self._first[end:]
+            out = self._stream.read(size)
+        else:
+            end = len(self._first) if size < 0 else size
+            out, self._first = self._first[:end], self._first[end:]
+        self.count += len(out)
         return out
 
 
-def _read_compressed(stream: gzip.GzipFile, size: int) -> bytes:
-    """Read; damage inside the compressed stream is its end."""
-    try:
-        return stream.read(size)
-    except (EOFError, zlib.error, gzip.BadGzipFile):
-        return b""
+class _Unpacked:
+    """A gzip stream, which ends where it is damaged, and where it has grown beyond measure."""
+
+    def __init__(self, packed: _Again) -> None:
+        self._packed = packed
+        self._unpacked = gzip.GzipFile(fileobj=cast(BinaryIO, packed))
+        self._cost = 0
+        self.is_refused = False
+
+    def read(self, size: int) -> bytes:
+        if self.is_refused:
+            return b""
+        try:
+            out = self._unpacked.read(size)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            return b""
+        self._cost += len(out) + _PIECE_COST
+        self.is_refused = self._cost > FREE_COST + MAX_RATIO * self._packed.count
+        return out

@@ -453,8 +453,8 @@ def _unfinished(facts: Facts) -> Finding:
         last = alerts[-1]
         text += f" {facts.letter(last.side)} sent a record with the size of an alert."
         numbers = (last.number,)
-    began = start.server_hello.whole.time_ns if start.server_hello is not None else 0
-    ends = (facts.session.span[1] - began) / 1e6 < PATIENCE_MS and not alerts
+    hello, end = start.server_hello, facts.session.span[1]
+    ends = hello is not None and (end - hello.whole.time_ns) / 1e6 < PATIENCE_MS and not alerts
     weight = Weight.NOTE if ends else Weight.FAULT
     return Finding(id="handshake-unfinished", weight=weight, text=text, datagrams=numbers)
 

@@ -13,13 +13,14 @@ import select
 import socket
 import struct
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
 from warp_tools.capture import link
 from warp_tools.capture.files import Frame
 from warp_tools.capture.writer import PacketWriter
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 ANY: Final = "any"
 _ALL_PROTOCOLS: Final = 0x0003
@@ -46,6 +47,7 @@ class LiveFrames:
     ) -> None:
         """Open the interface. Raises `ToolFailure` when it is not there or not allowed."""
         self.damage: str | None = None
+        self.odd: Counter[str] = Counter()
         self.secrets = b""
         self._interface = interface
         self._seconds = seconds
@@ -101,13 +103,13 @@ def open_interface(name: str) -> Any:
             return _open_packet_socket(name)
         return _open_scapy(name)
     except PermissionError as error:
-        raise ToolFailure(
+        raise CommandRefused(
             "capturing needs the right to open packet sockets: run it as root, or give Python "
             "cap_net_raw (or record with tcpdump -w FILE and use warp pcap explain FILE)"
         ) from error
     except OSError as error:
         known = ", ".join(one for _, one in socket.if_nameindex())
-        raise ToolFailure(
+        raise CommandRefused(
             f"cannot capture on {name}: {error.strerror or error}; there are {known} and any"
         ) from error
 
@@ -130,7 +132,7 @@ def _open_scapy(name: str) -> Any:
     try:
         from scapy.config import conf
     except ImportError as error:
-        raise ToolFailure(
+        raise CommandRefused(
             "capturing on this system needs scapy: pip install 'warp-rtc[tools]'"
         ) from error
     return conf.L2listen(iface=None if name == ANY else name)

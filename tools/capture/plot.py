@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from warp_tools.capture.events import Event
 from warp_tools.capture.facts import Facts
 from warp_tools.capture.ladder import describe
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,9 +29,11 @@ _INCHES_A_RUNG: Final = 0.24
 
 def refused(path: Path) -> str | None:
     """Say why no picture of this name can be drawn, or None when one can."""
-    if path.suffix.lower() in FORMATS:
-        return None
-    return f"{path}: a picture is {', '.join(FORMATS)}, by the end of its name"
+    if path.suffix.lower() not in FORMATS:
+        return f"{path}: a picture is {', '.join(FORMATS)}, by the end of its name"
+    if path.is_dir() or not path.parent.is_dir():
+        return f"cannot write {path}: it is no file in a directory that exists"
+    return None
 
 
 def draw(measured: Iterable[Facts], path: Path, *, several: bool) -> list[Path]:
@@ -41,11 +43,11 @@ def draw(measured: Iterable[Facts], path: Path, *, several: bool) -> list[Path]:
     Raises `ToolFailure` when matplotlib is not there or the format is unknown.
     """
     if (refusal := refused(path)) is not None:
-        raise ToolFailure(refusal)
+        raise CommandRefused(refusal)
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ToolFailure("pictures need matplotlib: pip install 'warp-rtc[tools]'") from error
+        raise CommandRefused("pictures need matplotlib: pip install 'warp-rtc[tools]'") from error
     written: list[Path] = []
     for facts in itertools.islice(measured, MAX_PICTURES):
         target = path

@@ -34,6 +34,7 @@ from typing import BinaryIO, Final, NamedTuple, cast
 
 from warp_tools.capture import link
 from warp_tools.capture.files import CaptureError, Frame, Frames, FrameSource
+from warp_tools.capture.finding import several
 from warp_tools.capture.ip import TCP, UDP, Address, Fragments, parse_ip, parse_tcp, parse_udp
 from warp_tools.capture.streams import Streams
 
@@ -112,14 +113,14 @@ class Reader:
         self._fragments = Fragments()
         self._streams = Streams()
         self._copies = Copies()
-        self._last_ns = 0
+        self._last_ns: int | None = None
 
     def __iter__(self) -> Iterator[Datagram]:
         """Yield every datagram once."""
         counts = self.counts
         for frame in self.frames:
             counts["packets"] += 1
-            if frame.time_ns < self._last_ns:
+            if self._last_ns is not None and frame.time_ns < self._last_ns:
                 self.backwards += 1
             self._last_ns = frame.time_ns
             for datagram in self._datagrams(frame):
@@ -167,6 +168,8 @@ class Reader:
         found = []
         if self.frames.damage:
             found.append(self.frames.damage)
+        for what, count in self.frames.odd.most_common():
+            found.append(f"{several(count, 'packet')} passed over: {what}")
         for kind, count in self.links.most_common():
             found.append(f"{count} packets of link type {kind}, which is not known here")
         if self.counts["cut"]:

@@ -22,7 +22,7 @@ from warp_tools.capture.pseudonyms import Pseudonyms
 from warp_tools.capture.reader import CaptureError, Datagram, open_capture
 from warp_tools.capture.rewrite import rewrite
 from warp_tools.capture.writer import PacketWriter, writing
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 MAX_STREAMS: Final = 10_000
 _CLIENT_HELLO: Final = HandshakeType.CLIENT_HELLO
@@ -35,6 +35,8 @@ class Outcome(NamedTuple):
     kept: int
     """Datagrams that are in the output."""
     sessions: int
+    notes: list[str]
+    """What could not be read."""
 
 
 def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
@@ -46,13 +48,13 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
     if str(source) == "-" or (source.exists() and not (source.is_file() or source.is_dir())):
         raise CaptureError("redact reads its input twice: give it a file, not standard input")
     if target.exists() and source.exists() and target.samefile(source):
-        raise ToolFailure(f"{target} is the input: name another file")
+        raise CommandRefused(f"{target} is the input: name another file")
     finder, names = Finder(limit=0), Pseudonyms(key)
     with open_capture(source) as reader:
         for datagram in reader:
             _look(finder.receive(datagram), datagram, names)
     if not finder.sessions:
-        return Outcome(reader.counts["packets"], 0, 0)
+        return Outcome(reader.counts["packets"], 0, 0, reader.notes())
     flows = finder.flows()
     with open_capture(source) as reader, writing(target) as writer:
         names.hellos.session = None
@@ -62,7 +64,7 @@ def redact(source: Path, target: Path, key: bytes | None = None) -> Outcome:
             output.fill(number, datagrams[0].time_ns)
             kept = [d for d in datagrams if _is_kept(d, flows)]
             output.write(kept, datagrams[0].time_ns)
-    return Outcome(reader.counts["packets"], output.kept, len(finder.sessions))
+    return Outcome(reader.counts["packets"], output.kept, len(finder.sessions), reader.notes())
 
 
 def _look(found: Found | None, datagram: Datagram, names: Pseudonyms) -> None:

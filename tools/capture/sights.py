@@ -119,7 +119,7 @@ class Sights:
         arrived = waiting[0]  # who was sent first arrives first, unless it was lost
         if usual is not None:
             arrived = min(waiting, key=lambda one: abs(event.time_ns - one.time_ns - usual))
-        arrived.again_ns = max(event.time_ns, arrived.again_ns or 0)
+        arrived.again_ns = max(event.time_ns, arrived.last_ns)
         passed = event.time_ns - arrived.time_ns
         self._transits[side] = passed if usual is None else min(usual, passed)
         way = side, _spot(where), _spot(place)

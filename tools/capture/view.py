@@ -25,7 +25,8 @@ from warp_tools.capture.spent import saved, spent
 
 WIDTH = 100
 _ARROW = 16
-_YEAR_10000 = 253_402_300_800
+_YEAR_1, _YEAR_10000 = -62_135_596_800, 253_402_300_800
+_1970 = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _STAGES = {
     "first_check": "the first check",
     "check_answered": "{} has an answer to its check",
@@ -73,9 +74,9 @@ def header(facts: Facts) -> Iterator[Text]:
 
 def _moment(time_ns: int) -> str:
     seconds, rest = divmod(time_ns, 1_000_000_000)
-    if not 0 <= seconds < _YEAR_10000:
+    if not _YEAR_1 <= seconds < _YEAR_10000:
         return f"at {time_ns / 1e9:.3f} s"  # a clock that nobody has set
-    moment = datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC)
+    moment = _1970 + datetime.timedelta(seconds=seconds)
     return f"{moment:%Y-%m-%d %H:%M:%S}.{rest // 1_000_000:03d} UTC"
 
 

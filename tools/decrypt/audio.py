@@ -22,7 +22,7 @@ from warp.rtp.packet import RtpPacket
 from warp.serial import extend16, extend32
 from warp_tools.decrypt.ogg import OggOpusWriter
 from warp_tools.decrypt.plain import SIDES, Plain
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 MAX_STREAMS: Final = 1024
 MAX_TYPES: Final = 8
@@ -233,7 +233,7 @@ class AudioFiles:
 
     def __init__(self, base: Path) -> None:
         if not base.parent.is_dir() or base.is_dir():
-            raise ToolFailure(f"cannot write {base}: it is no file in a directory that exists")
+            raise CommandRefused(f"cannot write {base}: it is no file in a directory that exists")
         self._base = base
         self.streams: dict[tuple[int, str, int], Stream] = {}
         self.overflow = 0

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused
 
 Secrets: TypeAlias = dict[str, bytes]
 """Secret by label, of one connection."""
@@ -104,10 +104,10 @@ def read_keylog(path: Path) -> KeyLog:
                 while len(line) >= MAX_LINE and not line.endswith("\n"):
                     line = lines.readline(_CHUNK)  # the rest of a line that is none of ours
     except OSError as error:
-        raise ToolFailure(f"cannot read the key log {path}: {error.strerror}") from error
+        raise CommandRefused(f"cannot read the key log {path}: {error.strerror}") from error
     if not len(log):
         what = f"line {log.first_broken} is broken" if log.broken else "it is empty"
-        raise ToolFailure(
+        raise CommandRefused(
             f"{path} holds no secret of a DTLS connection ({what}): a key log has lines of "
             "LABEL, client random and secret, as SSLKEYLOGFILE makes programs write them"
         )

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from warp.datachannel import DcepOpen
 from warp.datachannel.dcep import Reliability
 from warp_tools.decrypt.plain import SIDES, Said
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 
 def as_json(said: Said, start_ns: int) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class MessageFile:
         try:
             self._out: TextIO = path.open("w", encoding="utf-8", newline="\n")
         except OSError as error:
-            raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+            raise CommandRefused(f"cannot write {path}: {error.strerror}") from error
 
     def __enter__(self) -> MessageFile:
         return self

@@ -20,16 +20,16 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from warp_tools.capture.reader import Address
+from warp_tools.capture.writer import clock_options, stamp
 from warp_tools.decrypt.plain import MEDIA, Plain
 from warp_tools.decrypt.readable import Readables
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 LINK_TYPE: Final = 252
 _SECTION, _INTERFACE, _PACKET = 0x0A0D0D0A, 1, 6
 _BYTE_ORDER: Final = 0x1A2B3C4D
 _UNKNOWN_LENGTH: Final = 0xFFFF_FFFF_FFFF_FFFF
-_APPLICATION, _COMMENT, _NAME, _RESOLUTION = 4, 1, 2, 9
-_NANOSECONDS: Final = 9
+_APPLICATION, _COMMENT, _NAME = 4, 1, 2
 _TAG_NAME, _TAG_PORT_TYPE, _TAG_SOURCE_PORT, _TAG_DESTINATION_PORT, _TAG_NUMBER = 12, 24, 25, 26, 30
 _TAG_SOURCE: Final = {4: 20, 6: 22}
 _TAG_DESTINATION: Final = {4: 21, 6: 23}
@@ -43,21 +43,22 @@ _TAG: Final = struct.Struct("!HH")
 class PlainFile:
     """A file of packets in the clear; a context. Raises ToolFailure when it cannot be written."""
 
-    __slots__ = ("_out", "_path", "_readables", "packets")
+    __slots__ = ("_early", "_out", "_path", "_readables", "packets")
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._readables = Readables()
         self.packets = 0
+        self._early = False
+        """Whether there is an interface for packets of before 1970."""
         try:
             self._out: BinaryIO = path.open("wb")
         except OSError as error:
-            raise ToolFailure(f"cannot write {path}: {error.strerror}") from error
+            raise CommandRefused(f"cannot write {path}: {error.strerror}") from error
         head = struct.pack("<IHHQ", _BYTE_ORDER, 1, 0, _UNKNOWN_LENGTH)
         application = _option(_APPLICATION, b"warp pcap decrypt")
         self._write(_SECTION, head + application + _option(0, b""))
-        options = _option(_NAME, b"decrypted") + _option(_RESOLUTION, bytes((_NANOSECONDS,)))
-        self._write(_INTERFACE, struct.pack("<HHI", LINK_TYPE, 0, 0) + options + _option(0, b""))
+        self._add_interface(early=False)
 
     def __enter__(self) -> PlainFile:
         return self
@@ -78,11 +79,18 @@ class PlainFile:
         dissector, content, said = self._readables.receive(plain)
         tags = _addresses(dissector, datagram.source, datagram.destination)
         data = tags + _tag(_TAG_NUMBER, datagram.number.to_bytes(4, "big")) + bytes(4) + content
-        high, low = divmod(max(datagram.time_ns, 0), 1 << 32)
-        head = struct.pack("<IIIII", 0, high & 0xFFFF_FFFF, low, len(data), len(data))
+        is_early = datagram.time_ns < 0
+        if is_early and not self._early:
+            self._add_interface(early=True)
+            self._early = True
+        head = struct.pack("<IIIII", int(is_early), *stamp(datagram.time_ns), len(data), len(data))
         comment = _option(_COMMENT, said.encode()) + _option(0, b"")
         self._write(_PACKET, head + _padded(data) + (comment if said else b""))
         self.packets += 1
+
+    def _add_interface(self, *, early: bool) -> None:
+        options = _option(_NAME, b"decrypted") + clock_options(early=early) + _option(0, b"")
+        self._write(_INTERFACE, struct.pack("<HHI", LINK_TYPE, 0, 0) + options)
 
     def _write(self, kind: int, body: bytes) -> None:
         length = struct.pack("<I", len(body) + 12)

@@ -24,7 +24,7 @@ from warp_tools.decrypt.plain import Plain, Said
 from warp_tools.decrypt.plainfile import PlainFile
 from warp_tools.decrypt.report import Outcome, Verdict
 from warp_tools.decrypt.sessions import Sessions
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 ALL_OPENED, NOTHING_OPENED, PARTLY_OPENED = 0, 1, 3
 _STDIN: Final = "-"
@@ -157,8 +157,9 @@ def decrypt(config: DecryptConfig) -> Report:
         reader = stack.enter_context(open_capture(config.capture))
         run = _Run(config, keylog, stack)
         secrets = _Embedded(reader, keylog)
-        for datagram in reader:
-            run.start_ns = run.start_ns or datagram.time_ns
+        for count, datagram in enumerate(reader):
+            if not count:
+                run.start_ns = datagram.time_ns
             secrets.read()
             for found in run.sessions.receive(datagram):
                 run.write(found)
@@ -198,7 +199,7 @@ def _check_outputs(config: DecryptConfig) -> None:
     known = {path.resolve() for path in inputs}
     for path in outputs:
         if path.resolve() in known:
-            raise ToolFailure(f"{path} is read or written already: name another file")
+            raise CommandRefused(f"{path} is read or written already: name another file")
         known.add(path.resolve())
 
 
@@ -234,4 +235,4 @@ def _check_found(config: DecryptConfig, report: Report, sessions: Sessions, keyl
             why = "it holds no DTLS and no media"
         raise ToolFailure(f"nothing to decrypt in {name}: {why}")
     if not len(keylog):
-        raise ToolFailure(f"{name} carries no secrets: give a key log with --keylog")
+        raise CommandRefused(f"{name} carries no secrets: give a key log with --keylog")

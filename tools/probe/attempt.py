@@ -26,7 +26,7 @@ from warp.sdp import SessionDescription, parse_description
 from warp.trace import MemoryTrace
 from warp_tools.audio import packaged_sound
 from warp_tools.decrypt import KeyLog
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.opus import FRAME_SAMPLES, encoded
 from warp_tools.probe.door import open_door
 from warp_tools.probe.instant import Ticket
@@ -93,7 +93,7 @@ async def attempt(
     done.notes = wire.notes
     loop = asyncio.get_running_loop()
     try:
-        wire.open(config.host, loopback=_is_loopback(config.url))
+        _open(wire, config)
         done.offer = peer.create_offer(loop.time())
         peer.set_local_description("offer", done.offer, loop.time())
         done.asked_at = loop.time()
@@ -115,6 +115,13 @@ async def attempt(
             done.stats = peer.stats()
         await wire.close()
     return done
+
+
+def _open(wire: Wire, config: ProbeConfig) -> None:
+    try:
+        wire.open(config.host, loopback=_is_loopback(config.url))
+    except UsageError as error:
+        raise CommandRefused(str(error)) from error
 
 
 async def _asked(config: ProbeConfig, done: Attempt, made: InstantCall | None) -> HttpCall:

@@ -12,7 +12,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Final
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.signalling import HttpCall, open_call
 
 _UNAUTHORISED: Final = (401, 403)
@@ -25,6 +25,8 @@ async def open_door(
     """Take an offer to an endpoint. Raises ToolFailure that names what is wrong and what helps."""
     try:
         return await open_call(url, offer, token=token, headers=headers)
+    except CommandRefused:
+        raise
     except ToolFailure as failure:
         raise ToolFailure(_explained(url, token, failure)) from failure
 

@@ -39,6 +39,9 @@ class Recovery:
     connected: bool
     extra_s: float | None
     extra_round_trips: float | None
+    lost: int = 0
+    """Datagrams that were dropped, of so many that went the same way until it connected."""
+    of: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values."""
@@ -47,6 +50,7 @@ class Recovery:
             "connected": self.connected,
             "extra_ms": extra,
             "extra_round_trips": self.extra_round_trips,
+            "dropped": {"datagrams": self.lost, "of": self.of},
         }
 
 
@@ -92,6 +96,9 @@ class Features:
     early_media: bool | None
     media: bool
     consent_answered: bool | None
+    consent_asked: int
+    """Our checks once connected that had the time to be answered, and how many were."""
+    consent_replies: int
     consent_checks: int
     """Checks of the server's own after the start; a lite one has none to send."""
     lost_request: Recovery | None
@@ -112,7 +119,12 @@ class Features:
             "channel": {"open": self.channel, "acknowledged": self.channel_acknowledged},
             "media": {"heard": self.media, "early": self.early_media},
             "instant": None if self.instant is None else self.instant.to_json(),
-            "consent": {"answered": self.consent_answered, "own_checks": self.consent_checks},
+            "consent": {
+                "answered": self.consent_answered,
+                "checks": self.consent_asked,
+                "answers": self.consent_replies,
+                "own_checks": self.consent_checks,
+            },
             "loss": {
                 name: None if recovery is None else recovery.to_json()
                 for name, recovery in (
@@ -153,6 +165,8 @@ def features_of(calls: Sequence[Facts], answer: SessionDescription | None) -> Fe
         early_media=best.early_media if best.media_s is not None else None,
         media=any(facts.media_s is not None for facts in calls),
         consent_answered=everything.checks_answered > 0 if everything.checks_sent else None,
+        consent_asked=everything.checks_sent,
+        consent_replies=everything.checks_answered,
         consent_checks=everything.checks_received,
         lost_request=_recovery(by_name.get(LOST_OURS.name), everything),
         lost_response=_recovery(by_name.get(LOST_THEIRS.name), everything),
@@ -210,13 +224,14 @@ def _recovery(lossy: Facts | None, whole: Facts) -> Recovery | None:
     if lossy is None:
         return None
     if lossy.connected_s is None or whole.connected_s is None:
-        return Recovery(lossy.connected, None, None)
+        return Recovery(lossy.connected, None, None, lossy.lost, lossy.lost_of)
     usual_s = whole.connected_s
     if whole.connected_trips is not None and whole.rtt_s is not None:
         # what was slow for another reason, as a server's very first call, is no measure
         usual_s = min(usual_s, whole.connected_trips * whole.rtt_s + _SLACK_S)
     extra_s = lossy.connected_s - usual_s
-    return Recovery(True, extra_s, lossy.round_trips(extra_s))
+    trips = lossy.round_trips(extra_s)
+    return Recovery(True, extra_s, trips, lossy.lost, lossy.lost_of)
 
 
 def least(clock: float | None, messages: float | None) -> float | None:

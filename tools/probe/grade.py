@@ -20,6 +20,8 @@ _ROUND_TRIP, _CHANNEL_ROUND_TRIP = 15, 5
 _OLD_VERSION, _NO_HYBRID, _COOKIE, _NO_CONSENT = 10, 5, 5, 10
 _SLOW_RECOVERY, _NO_RECOVERY = 5, 15
 _HALF: Final = 0.5
+CONSENT_S: Final = 30
+"""A client ends a call after so long without an answer (RFC 7675 section 5.1)."""
 SLOW_S: Final = 0.6
 """A lost datagram may cost a retransmission timer; beyond this a listener notices."""
 
@@ -148,6 +150,6 @@ def _recovery(name: str, recovery: Recovery | None) -> Reason | None:
 
 def _consent(features: Features) -> list[Reason]:
     if features.consent_answered is False:
-        text = "it answers no checks in a call: clients give up after 30 s (RFC 7675)"
+        text = f"it answers no checks in a call: clients give up after {CONSENT_S} s (RFC 7675)"
         return [Reason("no_consent", _NO_CONSENT, text)]
     return []

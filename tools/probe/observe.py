@@ -82,6 +82,10 @@ class Facts:
     datagrams_sent: int = 0
     datagrams_received: int = 0
     bytes_sent: int = 0
+    lost: int = 0
+    """Datagrams that the probe has dropped, all in the one direction that its trial names."""
+    lost_of: int = 0
+    """How many went that way until it was connected, those included."""
     repeated: int = 0
     """Records of the server's that came more than once."""
     notes: list[str] = field(default_factory=list)
@@ -123,6 +127,7 @@ class Facts:
             "datagrams_sent": self.datagrams_sent,
             "datagrams_received": self.datagrams_received,
             "bytes_sent": self.bytes_sent,
+            "dropped": {"datagrams": self.lost, "of": self.lost_of},
             "notes": self.notes,
         }
 
@@ -150,6 +155,7 @@ def observe(done: Attempt) -> Facts:
     facts.datagrams_sent = sum(note.sent for note in notes)
     facts.datagrams_received = len(notes) - facts.datagrams_sent
     facts.bytes_sent = sum(len(note.data) for note in notes if note.sent)
+    _count_lost(facts, notes, done.connected_at)
     arrived = [note for note in notes if not note.lost]
     _read_checks(facts, arrived, done)
     _read_protected(facts, arrived, done, start)
@@ -158,6 +164,14 @@ def observe(done: Attempt) -> Facts:
         # what a server says because of our Finished takes a round trip
         facts.early_media = facts.media_s < facts.finished_s + _NEARLY * facts.rtt_s
     return facts
+
+
+def _count_lost(facts: Facts, notes: list[Note], connected_at: float | None) -> None:
+    lost = [note for note in notes if note.lost]
+    if lost:
+        same = [note for note in notes if note.sent is lost[0].sent]
+        facts.lost = len(lost)
+        facts.lost_of = sum(connected_at is None or note.time <= connected_at for note in same)
 
 
 def _count(facts: Facts, notes: list[Note], done: Attempt) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from warp_tools.capture.finding import several
 from warp_tools.probe.features import IN_BAND, NO_COOKIE, Features, Recovery
+from warp_tools.probe.grade import CONSENT_S, SLOW_S
 from warp_tools.probe.observe import BARE, REQUEST, RESPONSE, Facts
 from warp_tools.probe.plan import LOST_OURS, LOST_THEIRS
 from warp_tools.probe.run import Report
@@ -77,13 +79,9 @@ def _rows(features: Features) -> Iterator[tuple[str, str]]:
     yield "media", _media(features)
     yield "consent", _consent(features)
     if features.lost_request is not None:
-        yield (
-            "loss",
-            (
-                f"of the client's first datagram: {_loss(features.lost_request)}; "
-                f"of the server's first flight: {_loss(features.lost_response)}"
-            ),
-        )
+        which = "the first of each path" if features.lost_request.lost > 1 else "the first"
+        yield "loss", _loss(features.lost_request, "to", which)
+        yield "", _loss(features.lost_response, "from", "the one with its hello")
 
 
 def _sped(features: Features) -> str:
@@ -124,25 +122,43 @@ def _media(features: Features) -> str:
 
 
 def _consent(features: Features) -> str:
-    answers = {
-        True: "answers checks in a call",
-        False: "answers no check in a call",
-        None: "none of ours was due",
-    }[features.consent_answered]
-    if features.lite:
-        return answers
-    return f"{answers}, sends its own ({features.consent_checks} seen)"
+    asked, missing = features.consent_asked, features.consent_asked - features.consent_replies
+    said = f"answers checks in a call ({features.consent_replies} of {asked})"
+    if not asked:
+        said = "none of ours was due"
+    elif missing == asked:
+        said = f"answers no check in a call (0 of {asked}): clients give up after {CONSENT_S} s"
+    elif missing:
+        said = (
+            f"answers checks in a call ({features.consent_replies} of {asked}; {missing} not, "
+            f"lost perhaps: it takes {CONSENT_S} s without any to end a call)"
+        )
+    own = "" if features.lite else f"; sends its own ({features.consent_checks} seen)"
+    return said + own
 
 
-def _loss(recovery: Recovery | None) -> str:
+def _loss(recovery: Recovery | None, way: str, which: str) -> str:
+    """Say what was dropped, of how many, and what became of the call."""
     if recovery is None:
-        return "not tried"
+        return f"of datagrams {way} the server: not tried"
+    if recovery.lost:
+        sent = several(recovery.of, "datagram")
+        said = f"dropped on purpose: {recovery.lost} of {sent} {way} the server, {which}"
+    else:
+        said = f"dropped on purpose: no datagram {way} the server, there was none"
+    return f"{said}; {_outcome(recovery)}"
+
+
+def _outcome(recovery: Recovery) -> str:
     if not recovery.connected:
-        return "the call"
+        return "not connected" + (", it was never made up for" if recovery.lost else "")
     if recovery.extra_s is None:
-        return "something"
+        return "connected, and no call without a loss to compare with"
     extra_ms = recovery.extra_s * 1000
-    return f"{extra_ms:.0f} ms" if extra_ms > _NOISE_MS else "nothing"
+    if extra_ms <= _NOISE_MS:
+        return "connected no later"
+    noticed = ", which a caller notices" if recovery.extra_s > SLOW_S else ""
+    return f"connected {extra_ms:.0f} ms later{noticed}"
 
 
 def _call(facts: Facts) -> str:

@@ -24,8 +24,8 @@ class SocketLine:
     """Made by the asyncio thread, which hears and sends; the rest is the media thread's."""
 
     __slots__ = (
-        "_format", "_in", "_loop", "_out", "_pieces", "_receive", "_send", "_silence", "muted",
-        "rhythm",
+        "_early", "_format", "_in", "_loop", "_out", "_pieces", "_receive", "_send", "_silence",
+        "muted", "rhythm",
     )  # fmt: skip
 
     def __init__(
@@ -50,16 +50,19 @@ class SocketLine:
         self._out = None if rate == info.out_rate else Resampler(info.out_rate, rate, samples)
         self._silence = silence(in_samples)
         self._pieces: deque[Frame] = deque()
+        self._early = False
+        """Whether what was heard had to wait for this line."""
         self.rhythm = Rhythm(rate)
         self.muted = False
         """Whether the voice hears silence in place of the client."""
 
     # -- the asyncio thread --------------------------------------------------------------------
 
-    def hear(self, sound: bytes) -> None:
-        """Take octets of the client's format; whole samples."""
+    def hear(self, sound: bytes, *, early: bool = False) -> None:
+        """Take octets of the client's format; whole samples. `early`: they have waited before."""
         if sound:
             self._pieces.append(decode_sound(sound, self._format))
+            self._early = self._early or early
 
     # -- the media thread ----------------------------------------------------------------------
 
@@ -67,6 +70,9 @@ class SocketLine:
         """Return the next 20 ms at the model's rate; None while nothing comes."""
         pieces = self._pieces
         self.rhythm.receive([pieces.popleft() for _ in range(len(pieces))])
+        if self._early:
+            self._early = False
+            self.rhythm.catch_up()
         pcm = self.rhythm.take()
         if pcm is None or self._in is None:
             return pcm if pcm is None or not self.muted else self._silence

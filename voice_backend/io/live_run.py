@@ -162,10 +162,10 @@ class LiveRun:
 
     def _do(self, command: Command) -> None:
         match command:
-            case Hear(sound):
+            case Hear(sound, early):
                 line = self._voice.line if self._voice is not None else None
                 if isinstance(line, SocketLine):
-                    line.hear(sound)
+                    line.hear(sound, early=early)
             case OpenVoice():
                 self._start(self._open(command))
             case Mute(muted):

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from voice_backend.audio import AudioReceiver, AudioSender, EncoderConfig, ExpectedLoss
+from voice_backend.counts import LineCounts
 from voice_backend.frames import MEDIA_FRAME_MS, Frame, frame_samples, silence
 from voice_backend.io.crossing import Crossing
 from voice_backend.model import ModelInfo
@@ -139,15 +140,25 @@ class RtpLine:
         """The delay that the jitter buffer aims at."""
         return self._receiver.target_ms
 
-    def stats(self) -> dict[str, object]:
+    @property
+    def expected_loss(self) -> int:
+        """The loss that the encoder makes up for, in percent."""
+        return self._expected.percent
+
+    def counts(self) -> LineCounts:
         """Return what became of what was heard."""
         heard = self._receiver.counts
+        return LineCounts(heard.concealed, heard.recovered, heard.stretched, self.flooded)
+
+    def stats(self) -> dict[str, object]:
+        """Return counts and the present state, for machines."""
+        counts = self.counts()
         return {
-            "concealed_in": heard.concealed,
-            "recovered_in": heard.recovered,
-            "stretched_in": heard.stretched,
+            "concealed_in": counts.concealed,
+            "recovered_in": counts.recovered,
+            "stretched_in": counts.stretched,
             "target_ms": round(self.target_ms, 1),
             "behind": self.behind,
-            "flooded": self.flooded,
-            "expected_loss_percent": self._expected.percent,
+            "flooded": counts.flooded,
+            "expected_loss_percent": self.expected_loss,
         }

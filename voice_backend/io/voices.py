@@ -21,6 +21,7 @@ from voice_backend.counts import FrameCounts
 from voice_backend.desk import Desk, Line
 from voice_backend.engine import Engine, EngineHost, InlineHost
 from voice_backend.grid import PERIOD_S
+from voice_backend.io.call_lines import CallLines
 from voice_backend.io.crossing import Crossing
 from voice_backend.io.rtp_line import RtpLine
 from voice_backend.io.voice import Receive, Voice
@@ -76,7 +77,7 @@ class Voices:
         self._media = MediaLoop(config.loop)
         self._desk = self._make_desk(host)
         self._voices: dict[int, Voice] = {}
-        self._collected: dict[int, RtpLine] = {}
+        self._lines = CallLines()
         self._number = 0
         self._seen = (0, self._loop.time())
         self._stop_tick: Callable[[], None] | None = None
@@ -194,7 +195,7 @@ class Voices:
             self.release(voice)
             raise
         if voice.number in self._voices:
-            self._collected[voice.number] = line
+            self._lines.add(voice.number, line)
         return voice
 
     def _hang_up(self, voice: Voice) -> None:
@@ -246,7 +247,7 @@ class Voices:
         voice.released = True
         if self._voices.pop(voice.number, None) is None:
             return
-        self._collected.pop(voice.number, None)
+        self._lines.remove(voice.number)
         self._hang_up(voice)
 
         def leave(desk: Desk) -> None:
@@ -262,8 +263,7 @@ class Voices:
 
     def handle_tick(self, now: float) -> None:
         """Collect what all sessions have heard. Called by the server's audio clock."""
-        for line in self._collected.values():
-            line.collect()
+        self._lines.collect()
         done = self._media.counts.ticks
         if done != self._seen[0]:
             self._seen = (done, now)
@@ -369,6 +369,7 @@ class Voices:
             [
                 *(single(*one, labels=engine) for one in ones),
                 *frame_families(rows),
+                *self._lines.families(engine, sessions=sessions),
                 histogram("tick_seconds", texts[0], loop.busy, engine),
                 histogram("step_seconds", texts[1], desk.steps, engine),
             ]

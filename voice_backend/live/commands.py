@@ -28,6 +28,8 @@ class Hear:
     """Sound for the voice, in the session's format."""
 
     sound: bytes = field(repr=False)
+    early: bool = False
+    """It came before the voice was open, and has waited."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ class LiveConfig:
     instructions_tokens: int = 16_384
     input_messages: int = 128
     input_tokens: int = 8_192  # of the text before startup
-    events_per_s: float = 50.0  # of a client, audio aside; more are refused
+    early_audio_s: float = 2.0  # of sound that waits until the voice is open; older sound goes
+    events_per_s: float = 50.0  # of a client, four pieces of sound count as one; more are refused
     events_burst: int = 200
     outgoing: int = 2_000  # events that wait for whoever sends them; then the oldest are dropped
     delegations: int = 64  # ids of delegations that are remembered

@@ -1,6 +1,28 @@
-"""How many commands a client may send: a bucket that fills at a rate; one complaint a second."""
+"""How many events a client may send: a bucket that fills at a rate; one complaint a second."""
 
 from __future__ import annotations
+
+from typing import Final
+
+from voice_backend.live.client_events import ClientEvent, InputAudioAppend, SessionClose
+from voice_backend.live.faults import LiveFault
+
+TOO_MANY: Final = "rate_limited"
+PIECE_OF_SOUND: Final = 0.25
+"""What a piece of sound counts: speech comes in fifty pieces a second, or a hundred."""
+
+
+def cost_of(event: ClientEvent) -> float:
+    """Return what an event counts; nothing if it ends the session, so that it always can be."""
+    if isinstance(event, SessionClose):
+        return 0.0
+    return PIECE_OF_SOUND if isinstance(event, InputAudioAppend) else 1.0
+
+
+def too_many(client_event_id: str | None) -> LiveFault:
+    """Return what whoever sends too many is told."""
+    message = "too many events: send fewer"
+    return LiveFault(TOO_MANY, message, client_event_id=client_event_id)
 
 
 class Flood:
@@ -16,16 +38,16 @@ class Flood:
         self._complained_at: float | None = None
         self.refused = 0
 
-    def admit(self, now: float) -> bool:
+    def admit(self, now: float, cost: float = 1.0) -> bool:
         """Whether one more is taken."""
         if self._filled_at is not None:
             filled = self._tokens + max(0.0, now - self._filled_at) * self._rate
             self._tokens = min(self._burst, filled)
         self._filled_at = now
-        if self._tokens < 1:
+        if self._tokens < cost:
             self.refused += 1
             return False
-        self._tokens -= 1
+        self._tokens -= cost
         return True
 
     def may_complain(self, now: float) -> bool:

@@ -31,8 +31,8 @@ class Rhythm:
     """One client's sound, at the client's rate."""
 
     __slots__ = (
-        "_flowing", "_guard", "_idle", "_limit", "_longest", "_rest", "_samples", "_waited",
-        "dropped_ms",
+        "_behind", "_flowing", "_guard", "_idle", "_limit", "_longest", "_rest", "_samples",
+        "_waited", "dropped_ms",
     )  # fmt: skip
 
     def __init__(self, rate: int) -> None:
@@ -44,6 +44,7 @@ class Rhythm:
         self._flowing = False
         self._idle = _SOON_FRAMES  # frames since it last flowed
         self._waited = 0
+        self._behind = False
         self.dropped_ms = 0
         """Sound that came so fast that it could not be heard in time."""
 
@@ -51,6 +52,10 @@ class Rhythm:
     def waiting_ms(self) -> int:
         """Sound that waits."""
         return len(self._rest) * MEDIA_FRAME_MS // self._samples
+
+    def catch_up(self) -> None:
+        """What waits now has waited before it came here: quiet is skipped until it is made up."""
+        self._behind = True
 
     def receive(self, pieces: list[Frame]) -> None:
         """Take pieces, in order."""
@@ -69,12 +74,14 @@ class Rhythm:
         if not self._flows():
             return None
         pcm = self._next()
-        most = self._longest + self._guard + CATCH_UP_FRAMES
+        most = self._longest + self._guard + (0 if self._behind else CATCH_UP_FRAMES)
         while len(self._rest) // self._samples > most:
             if int(np.abs(pcm.astype(np.int32)).max()) >= QUIET:
                 break
             self.dropped_ms += MEDIA_FRAME_MS
             pcm = self._next()
+        else:
+            self._behind = False
         return pcm
 
     def _flows(self) -> bool:

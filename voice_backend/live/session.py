@@ -41,7 +41,7 @@ from voice_backend.live.commands import (
 )
 from voice_backend.live.config import LiveConfig
 from voice_backend.live.faults import LiveFault
-from voice_backend.live.flood import Flood
+from voice_backend.live.flood import TOO_MANY, Flood, cost_of, too_many
 from voice_backend.live.outbox import DoorKind, Outbox, Outgoing
 from voice_backend.live.permissions import NEVER_OVER_MEDIA, Permissions
 from voice_backend.live.server_events import (
@@ -127,7 +127,7 @@ class LiveSession:
         self._asked_by: str | None = None
         self._appending = Appending(config)
         self._commands: list[Command] = []
-        self._waiting = Waiting()
+        self._waiting = Waiting(config.early_audio_s)
         self._outbox = Outbox(config.outgoing)
         self._flood = Flood(config.events_per_s, config.events_burst)
         self._expires_at = int(wall_s + config.expires_after_s)
@@ -149,8 +149,13 @@ class LiveSession:
 
     @property
     def dropped(self) -> int:
-        """Events that nobody fetched in time, and commands that came too fast."""
+        """Events that nobody fetched in time, and those of clients that came too fast."""
         return self._outbox.dropped + self._flood.refused
+
+    @property
+    def dropped_sound_ms(self) -> int:
+        """Sound that was too old when the voice was open."""
+        return round(self._waiting.dropped_ms)
 
     @property
     def usage_s(self) -> float:
@@ -187,18 +192,18 @@ class LiveSession:
         """Take what a client sent at a door."""
         if self.phase is Phase.CLOSED:
             return
-        counted = False
+        paid = 0.0
         try:
             event = parse_client_event(text, self._config.event_bytes)
-            counted = not isinstance(event, InputAudioAppend)
-            if counted and not self._flood.admit(now):
-                raise _too_many(event.event_id)
+            paid = cost_of(event)
+            if not self._flood.admit(now, paid):
+                raise too_many(event.event_id)
             self._admit(door, event)
             self._receive(event)
         except LiveFault as fault:
-            # what is no event, or no sound, counts as well: every answer to a flood is one too
-            if not counted and not self._flood.admit(now):
-                fault = _too_many(fault.client_event_id)
+            # what is no event, or no sound, counts as one: every answer to a flood is one too
+            if fault.code != TOO_MANY and not self._flood.admit(now, 1.0 - paid):
+                fault = too_many(fault.client_event_id)
             self._refuse(fault, door, now)
 
     def receive_offer(self, asked: SessionConfig, *, attended: bool = True) -> None:
@@ -234,11 +239,7 @@ class LiveSession:
         try:
             match event:
                 case InputAudioAppend():
-                    if self.phase is Phase.ACTIVE:
-                        audio = self._asked.audio
-                        given = audio.format if audio is not None else None
-                        sound = sound_of(event.audio, given, self._config.audio_s)
-                        self._commands.append(Hear(sound))
+                    self._hear(event)
                 case SessionStart():
                     check_config(event.session, self._config, over_media=False)
                     self._asked_by = event.event_id
@@ -276,6 +277,14 @@ class LiveSession:
             self._outbox.tell(
                 Info(code="voice_substituted", message="the voice is not ours: our default speaks")
             )
+
+    def _hear(self, event: InputAudioAppend) -> None:
+        given = self._asked.audio.format if self._asked.audio is not None else None
+        sound = sound_of(event.audio, given, self._config.audio_s)
+        if self.phase is Phase.OPENING:
+            self._waiting.hear(sound, given)
+        else:
+            self._commands.append(Hear(sound))
 
     def _update(self, event: SessionUpdate) -> None:
         given, current = event.session.delegation, self._asked.delegation
@@ -475,7 +484,7 @@ class LiveSession:
             self._outbox.tell(Info(code="data_channel_permissions", message=message), door)
 
     def _refuse(self, fault: LiveFault, door: int, now: float) -> None:
-        if fault.code == "rate_limited" and not self._flood.may_complain(now):
+        if fault.code == TOO_MANY and not self._flood.may_complain(now):
             return
         event = ErrorEvent(error=fault.error(), client_event_id=fault.client_event_id)
         self._outbox.tell(event, door)
@@ -485,8 +494,3 @@ class LiveSession:
         if new is None:
             raise InvalidState(f"a session that is {self.phase.name} cannot have {what.name}")
         self.phase = new
-
-
-def _too_many(client_event_id: str | None) -> LiveFault:
-    message = "too many events: send fewer"
-    return LiveFault("rate_limited", message, client_event_id=client_event_id)

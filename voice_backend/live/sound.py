@@ -19,6 +19,12 @@ from voice_backend.live.shapes import AudioFormat, G711Format, PcmFormat
 DEFAULT_FORMAT: Final = PcmFormat(type="audio/pcm", rate=24000)
 
 
+def octets_per_s(given: AudioFormat | None) -> int:
+    """Return how many octets a second of a format has."""
+    shape = given or DEFAULT_FORMAT
+    return shape.rate * (1 if isinstance(shape, G711Format) else 2)
+
+
 def sound_of(text: str, given: AudioFormat | None, limit_s: float) -> bytes:
     """Return the octets of a base64 text; raises LiveFault unless they are whole samples."""
     shape = given or DEFAULT_FORMAT

@@ -33,7 +33,7 @@ from voice_backend.models.greeting import Greeting
 from voice_backend.models.heard import Memory
 from voice_backend.models.hum import heard_as
 from voice_backend.models.jobs import JobClass
-from voice_backend.models.listener import Asked, Listener, Question
+from voice_backend.models.listener import Asked, Listener, Question, Unheard
 from voice_backend.models.mouth import Utterance
 from voice_backend.models.own_echo import OwnEcho
 from voice_backend.models.speaker import FRAME, Speaker, Wanted
@@ -63,12 +63,16 @@ NOT_CAUGHT: Final = "I am sorry, I did not catch that."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A conversation without its sound: a few hundred bytes."""
+    """A conversation: a few hundred bytes, and the sound of a turn that is not answered."""
 
     memory: Memory
     known: tuple[str, ...]
     texts: list[str]
-    """Of a turn that is not over, what is final."""
+    """Of a turn that is not answered, what is final."""
+    missed: bool
+    """Whether the ears have failed at a part of it."""
+    unheard: Unheard | None
+    """What is left of it; None: there is no such turn."""
     told: list[str]
     delegations: int
     left: list[str]
@@ -226,13 +230,16 @@ class Conversation:
 
     def state(self) -> State:
         """Return what another slot needs to go on: what is known, and what is being said."""
-        heard = self._listener
-        # a slot that has just gone on itself has not come to the turn that it goes on with
-        is_over = not (self._floor.in_turn or heard.turn > self._floor.turn)
+        heard, floor = self._listener, self._floor
+        unheard = None
+        if floor.in_turn or self._owing:
+            unheard = heard.unheard(floor.span if floor.in_turn else None)
         return State(
             memory=copy.deepcopy(self.talker.memory),
             known=self.talker.known,
-            texts=[] if is_over else list(heard.texts),
+            texts=[] if unheard is None else list(heard.texts),
+            missed=unheard is not None and heard.missed,
+            unheard=unheard,
             told=list(self._told),
             delegations=self._delegations,
             left=self.speaker.left,
@@ -245,9 +252,15 @@ class Conversation:
         self.talker.memory = copy.deepcopy(state.memory)
         for text in state.known:
             self.talker.know(text)
-        self._listener.begin_turn(self._floor.turn + 1)
-        for text in state.texts:
-            self._listener.add_text(text)
+        if state.unheard is not None:
+            unheard, heard = state.unheard, self._listener
+            self._now_ms = unheard.now_ms
+            self._floor.go_on(unheard.start_ms, unheard.end_ms, unheard.now_ms)
+            heard.begin_turn(self._floor.turn)
+            heard.go_on(unheard)
+            heard.missed = state.missed
+            for text in state.texts:
+                heard.add_text(text)
         self._told = deque(state.told, maxlen=MOST_TOLD)
         self._delegations = state.delegations
         self.speaker.go_on(state.left, state.offset, state.said)
@@ -321,7 +334,7 @@ class Conversation:
         text = self._listener.guessed(asked)
         awaited = not text and self._listener.await_guess(asked)
         sound = self._listener.sound_to_hear(asked)
-        self._listener.settle(asked)
+        self._listener.ask(asked)
         if text:
             self._receive_final(asked, text)
         elif awaited:
@@ -349,8 +362,7 @@ class Conversation:
         current = asked.number == self._listener.turn
         if text is not None:
             self._tell_certain(asked, text)
-        if current:
-            self._listener.receive_final(text)
+        self._listener.receive_final(asked, text)
         if asked.what is Question.SEGMENT:
             return
         if asked.number == self._owing:

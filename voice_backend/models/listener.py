@@ -69,6 +69,18 @@ class Asked:
     """It ends in the middle of speech: what comes after is the next one's alone."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Unheard:
+    """A turn without an answer, for another slot: its span, and the sound of what is not text."""
+
+    start_ms: int
+    end_ms: int
+    now_ms: int
+    """Where the sound ends."""
+    sound: NDArray[np.int16]
+    """16 kHz."""
+
+
 class Listener:
     """Keeps the sound and knows how far it is final. Time is media time of the slot."""
 
@@ -78,6 +90,7 @@ class Listener:
         "_guessed_ms",
         "_guessing",
         "_now_ms",
+        "_open",
         "_sound",
         "final_ms",
         "missed",
@@ -91,6 +104,8 @@ class Listener:
         self._guessing: Asked | None = None
         self._awaited: tuple[Asked, Asked] | None = None
         self._guessed_ms = 0
+        self._open: list[tuple[Asked, int]] = []
+        """What the ears owe for certain, and where the sound of it begins."""
         self._now_ms = 0
         self.final_ms = 0
         """Up to here words are final, or were none."""
@@ -201,6 +216,11 @@ class Listener:
         start_ms = min(max(asked.start_ms, self.final_ms), asked.end_ms)
         return replace(asked, start_ms=start_ms)
 
+    def ask(self, asked: Asked) -> None:
+        """What is asked will be final, once the ears have answered."""
+        self._open.append((asked, max(self.final_ms, asked.start_ms - LEAD_MS)))
+        self.settle(asked)
+
     def settle(self, asked: Asked) -> None:
         """What is asked will be final: nobody asks about that span again."""
         self.final_ms = max(self.final_ms, asked.end_ms)
@@ -213,8 +233,13 @@ class Listener:
             self.texts.clear()
             self.missed = False
 
-    def receive_final(self, text: str | None) -> None:
-        """Take what was found in a span of the turn under way; None: the ears have failed."""
+    def receive_final(self, asked: Asked, text: str | None) -> None:
+        """Take what was found in a span, if it is of the turn under way; None: the ears have
+        failed.
+        """
+        self._open = [one for one in self._open if one[0] is not asked]
+        if asked.number != self.turn:
+            return
         if text is None:
             self.missed = True
         elif text:
@@ -223,3 +248,32 @@ class Listener:
     def add_text(self, text: str) -> None:
         """Take words of the turn under way that are final."""
         self.texts.append(text)
+
+    # -- in another slot ---------------------------------------------------------------------------
+
+    def unheard(self, span: tuple[int, int] | None) -> Unheard | None:
+        """Return the turn under way, of whose speech `span` is the last if it goes on; None if
+        nothing of it is left to hear.
+        """
+        asked = [one for one in self._open if one[0].number == self.turn]
+        spans = [(one.start_ms, one.end_ms) for one, _ in asked]
+        begins = [begin_ms for _, begin_ms in asked]
+        if span is not None:
+            spans.append(span)
+            begins.append(max(self.final_ms, span[0] - LEAD_MS))
+        if not spans:
+            return None
+        sound = self._sound.between(self._sample(min(begins)), self._sound.end)
+        return Unheard(
+            min(start_ms for start_ms, _ in spans),
+            max(end_ms for _, end_ms in spans),
+            self._now_ms,
+            np.rint(sound * 32768).astype(np.int16),
+        )
+
+    def go_on(self, unheard: Unheard) -> None:
+        """Take up a turn: its sound is heard here, and what was before is final."""
+        sound = unheard.sound.astype(np.float32) / np.float32(32768)
+        self._sound.append(sound)
+        self._now_ms = unheard.now_ms
+        self.final_ms = self._guessed_ms = unheard.now_ms - len(sound) * 1000 // RATE

@@ -91,6 +91,13 @@ class Floor:
         start_ms = self._speech.start_ms
         return None if start_ms is None else (start_ms, self._speech.end_ms)
 
+    def go_on(self, start_ms: int, end_ms: int, now_ms: int) -> None:
+        """Take up a user's turn that began elsewhere and is not answered; `end_ms` is where it last
+        sounded: the silence since then counts, so that it is soon asked whether it is over.
+        """
+        self._speech.go_on(start_ms, end_ms, now_ms)
+        self._turns.begin()
+
     def receive_frame(self, at_ms: int, duration_ms: int, likelihood: float) -> None:
         """Take one frame of the user's side: where it begins, and how likely it is speech."""
         was_speaking = self._speech.speaking

@@ -46,6 +46,10 @@ class Speech:
         """From the beginning of the span to the last of its speech."""
         return 0 if self.start_ms is None else self.end_ms - self.start_ms
 
+    def go_on(self, start_ms: int, end_ms: int, now_ms: int) -> None:
+        """Take up a span that began elsewhere: where it began, last sounded, and is by now."""
+        self.start_ms, self.end_ms, self.now_ms = start_ms, end_ms, now_ms
+
     def receive_frame(self, at_ms: int, duration_ms: int, likelihood: float) -> None:
         """Take one frame's likelihood of speech; `at_ms` is where the frame begins."""
         self.now_ms = max(self.now_ms, at_ms + duration_ms)

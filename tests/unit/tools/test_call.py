@@ -6,7 +6,6 @@ import asyncio
 import http.client
 import ssl
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -19,7 +18,7 @@ from warp.io.session import Ending
 from warp_tools.audio import packaged_sound, write_wav
 from warp_tools.call import TraceFile, _advice, call
 from warp_tools.call_plan import CallPlan
-from warp_tools.call_result import CallResult, Ended, EndWatch
+from warp_tools.call_result import CallResult, Ended, EndWatch, Patience
 from warp_tools.failure import ToolFailure
 
 
@@ -57,15 +56,76 @@ def test_a_server_that_hangs_up_first(tmp_path: Path, instant: bool) -> None:
     assert "the server ended the call after " in str(result)
 
 
+class FakeSession:
+    """A session whose peer answers as long as it lives."""
+
+    def __init__(self) -> None:
+        self.end: asyncio.Future[WarpError | None] = asyncio.get_running_loop().create_future()
+        self.closed = Ending(self.end)
+        self.is_alive = True
+        self.asked = 0
+        self._received = 0
+
+    def stats(self) -> dict[str, int]:
+        self.asked += 1
+        self._received += self.is_alive
+        return {"datagrams_received": self._received}
+
+
 def watch(error: WarpError | None) -> Ended | None:
     async def story() -> Ended | None:
-        end: asyncio.Future[WarpError | None] = asyncio.get_running_loop().create_future()
-        found = EndWatch(cast(Session, SimpleNamespace(closed=Ending(end))), 0.0)
-        assert found.found() is None
-        end.set_result(error)
-        return found.found()
+        session = FakeSession()
+        found = EndWatch(cast(Session, session), 0.0)
+        assert await found.found() is None
+        session.end.set_result(error)
+        return await found.found()
 
     return asyncio.run(story())
+
+
+QUICK = Patience(step_s=0.001, doubt_s=0.01, silence_s=0.05)
+
+
+def test_a_peer_that_does_not_answer_any_more_is_gone() -> None:
+    async def story() -> tuple[Ended | None, float]:
+        session = FakeSession()
+        watch = EndWatch(cast(Session, session), 5.0, QUICK)
+        while session.asked < 5:
+            await asyncio.sleep(0.001)
+        session.is_alive = False
+        lived_s = asyncio.get_running_loop().time() - watch.began
+        while watch.silent_s < QUICK.doubt_s:
+            await asyncio.sleep(0.001)
+        return await watch.found(), lived_s
+
+    ended, lived_s = asyncio.run(story())
+    assert ended is not None
+    assert ended.is_failure
+    assert ended.by == "error"
+    assert ended.after_s <= lived_s
+    assert ended.unsaid_s == pytest.approx(5.0 - ended.after_s)
+    told = str(ended)
+    assert told.startswith("the call broke off after 0.0 s (nothing came any more, no answer to a")
+
+
+def test_a_peer_that_is_silent_for_a_while_is_asked_for() -> None:
+    """It says nothing as nothing is said; then it answers a check."""
+
+    async def story() -> Ended | None:
+        session = FakeSession()
+        watch = EndWatch(cast(Session, session), 0.0, Patience(step_s=0.001, doubt_s=0.01))
+        session.is_alive = False
+        while watch.silent_s < 0.02:
+            await asyncio.sleep(0.001)
+        finding = asyncio.create_task(watch.found())
+        asked = session.asked
+        while session.asked < asked + 10:
+            await asyncio.sleep(0.001)
+        assert not finding.done()
+        session.is_alive = True
+        return await finding
+
+    assert asyncio.run(story()) is None
 
 
 def test_who_ended_it_and_whether_that_is_a_failure() -> None:

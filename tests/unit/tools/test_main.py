@@ -280,6 +280,31 @@ class Serving:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("way", ["--url", "--instant"])
+def test_a_server_that_is_killed_in_mid_call_is_said_to_be_gone(tmp_path: Path, way: str) -> None:
+    speech = tmp_path / "speech.wav"
+    write_wav(speech, packaged_sound("speech")[:96_000])
+    server = Serving()
+    command = [sys.executable, "-m", "warp_tools.main", "call", str(speech), way, server.url]
+    with subprocess.Popen(
+        [*command, "--json", "--out", str(tmp_path / "reply.wav")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as calling:
+        assert "call 1 begins" in server.line()
+        time.sleep(0.5)
+        server.process.kill()
+        server.stop()
+        out, err = calling.communicate(timeout=60)
+    assert calling.returncode == 1
+    told = json.loads(out)
+    assert told["ended_by"] == "error"
+    assert 0.3 < told["unsaid_s"] < 2
+    assert err.startswith(b"warp: the call broke off after ")
+    assert b"nothing came any more" in err
+
+
+@pytest.mark.slow
 def test_tickets_outlive_their_server(tmp_path: Path) -> None:
     """By a ticket; by one of before a restart with the same keys; by one that had expired."""
     write_wav(tmp_path / "speech.wav", packaged_sound("speech")[:72_000])

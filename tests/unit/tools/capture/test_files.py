@@ -19,7 +19,7 @@ from tests.unit.tools.capture.builder import (
     pcapng,
     section,
 )
-from warp_tools.capture.files import MAX_PACKET, CaptureError, Frame, Frames
+from warp_tools.capture.files import FREE_COST, MAX_PACKET, MAX_RATIO, CaptureError, Frame, Frames
 
 PACKETS = [Packet(0, b"first"), Packet(1_234_567, b"second one"), Packet(5_000_000_789, b"x" * 61)]
 
@@ -121,6 +121,7 @@ def test_unknown_blocks_and_unknown_interfaces_are_passed_over() -> None:
     assert [frame.data for frame in found] == [b"first"]
     assert found[0].number == 2  # as Wireshark counts
     assert frames.damage is None
+    assert frames.odd == {"of an interface that the file does not describe": 1}
 
 
 def test_secrets_that_the_file_carries() -> None:
@@ -160,6 +161,31 @@ def test_an_absurd_length_ends_a_pcapng(length: int) -> None:
     assert found == [] and "damaged" in frames.damage
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        block(6, struct.pack("<IIIII", 0, 0, 0, 0xFFFFFFFF, 0xFFFFFFFF) + b"data"),
+        block(6, struct.pack("<IIIII", 0, 0, 0, 8, 8) + b"data"),
+        block(2, struct.pack("<HHIIII", 0, 0, 0, 0, 1 << 20, 4) + b"data"),
+        block(3, struct.pack("<I", 0xFFFFFFFF) + b"data"),
+        block(3, struct.pack("<I", 12) + b"data"),
+    ],
+)
+def test_a_packet_with_an_absurd_length_is_counted(odd: bytes) -> None:
+    data = section() + interface() + odd + enhanced(PACKETS[0]) + odd + enhanced(PACKETS[1])
+    found, frames = read(data)
+    assert [(frame.number, frame.data) for frame in found] == [(2, b"first"), (4, b"second one")]
+    assert frames.odd == {"more bytes claimed than the block holds": 2}
+    assert frames.damage is None
+
+
+@pytest.mark.parametrize("short", [block(6, bytes(16)), block(3, b""), block(2, bytes(12))])
+def test_so_is_one_that_ends_in_its_own_header(short: bytes) -> None:
+    found, frames = read(section() + interface() + short + enhanced(PACKETS[0]))
+    assert [frame.number for frame in found] == [2]
+    assert frames.odd == {"no room for a packet in the block": 1}
+
+
 def test_a_section_without_a_byte_order() -> None:
     found, frames = read(b"\x0a\x0d\x0d\x0a" + bytes(60))
     assert found == [] and "byte order" in frames.damage
@@ -178,6 +204,41 @@ def test_damage_inside_gzip_is_an_end() -> None:
     broken = bytearray(packed)
     broken[-6] ^= 255
     assert read(bytes(broken))[0]
+
+
+PCAP_HEAD, PCAPNG_HEAD = pcap([]), section() + interface()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("head", "again"),
+    [
+        (PCAP_HEAD, bytes(16)),
+        (PCAP_HEAD, struct.pack("<IIII", 0, 0, 16384, 16384) + bytes(16384)),
+        (PCAPNG_HEAD, struct.pack("<III", 0xBAD, 12, 12)),
+        (PCAPNG_HEAD, block(6, bytes(20))),
+    ],
+)
+def test_a_file_that_unpacks_without_an_end_is_left_early(head: bytes, again: bytes) -> None:
+    """Empty packets, large ones, blocks that are none: what is read is bounded by the file."""
+    packed = gzip.compress(head + again * (160_000_000 // len(again)))
+    before, frames = 0, Frames(BytesIO(packed))
+    for _ in frames:
+        before += 1
+    assert before * max(len(again), 216) < FREE_COST + MAX_RATIO * len(packed) + 65536
+    assert frames.damage is not None
+    assert "100 times" in frames.damage and "gunzip" in frames.damage
+
+
+@pytest.mark.slow
+def test_what_is_packed_well_is_read_whole() -> None:
+    """Redacted media: a size, a number and a time that differ, and nothing but zeros else."""
+    step = 20_011_003
+    many = [Packet(n * step, struct.pack(">HI", n, n * 960) + bytes(100)) for n in range(20_000)]
+    packed = gzip.compress(pcap(many))
+    for times in (1, 30):
+        found, frames = read(packed * times)
+        assert len(found) == 20_000 * times and frames.damage is None
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,21 @@ def test_show_prints_a_line_a_datagram() -> None:
     assert "\x1b" not in done.stdout
 
 
+def test_packets_with_absurd_lengths_are_told_of(tmp_path: Path) -> None:
+    absurd = block(6, struct.pack("<IIIII", 0, 0, 0, 1 << 31, 1 << 31))
+    packets = [*frames(call("stun/chromium156_warp_nopqc", 0))]
+    path, out = tmp_path / "odd", tmp_path / "out"
+    path.write_bytes(section() + interface() + absurd * 3 + b"".join(map(enhanced, packets)))
+    said = "3 packets passed over: more bytes claimed than the block holds"
+    for done in (run("pcap", "show", str(path)), run("pcap", "redact", str(path), str(out))):
+        assert done.exit_code == 0 and f"note: {said}" in done.stderr.splitlines()
+    assert json.loads(run("pcap", "explain", str(path), "--json").stdout)["notes"] == [said]
+    path.write_bytes(section() + interface() + absurd)
+    done = run("pcap", "explain", str(path))
+    assert done.exit_code == 1
+    assert "1 packet passed over: more bytes claimed than the block holds" in done.stderr
+
+
 def test_show_all_and_limits() -> None:
     every = run("pcap", "show", WARP, "--all").stdout.strip().splitlines()
     assert len(every) == 4 + 101

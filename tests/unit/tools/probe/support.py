@@ -108,9 +108,11 @@ class _Path:
                 self.done.notes.append(Note(now, True, flow, data, lost))
             if self.silent_after is not None and not sent and now > self.silent_after:
                 continue
+            back = Flow(flow.remote, flow.local)
+            if lost and not sent:
+                self.done.notes.append(Note(now, False, back, data, True))
             if not lost:
                 other = self.callee if sent else self.caller
-                back = Flow(flow.remote, flow.local)
                 heapq.heappush(self.queue, (now + WAY_S, next(self.order), other, data, back))
 
     def _is_lost(self, sent: bool, data: bytes) -> bool:

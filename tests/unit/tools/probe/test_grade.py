@@ -31,7 +31,7 @@ from warp_tools.probe.plan import (
     X25519,
     Trial,
 )
-from warp_tools.probe.view import _waited
+from warp_tools.probe.view import _rows, _waited
 
 
 def facts(trial: Trial = EVERYTHING, **changes: object) -> Facts:
@@ -102,6 +102,8 @@ def test_a_perfect_server() -> None:
         early_media=True,
         media=True,
         consent_answered=True,
+        consent_asked=2,
+        consent_replies=2,
         consent_checks=0,
         lost_request=Recovery(True, 0.0, 0.0),
         lost_response=Recovery(True, 0.0, 0.0),
@@ -187,6 +189,58 @@ def test_losses(trial: Trial) -> None:
     assert ids([facts(), slow]) == {f"{name}_slow": 5}
     assert ids([facts(), failed(trial)]) == {f"{name}_fatal": 15}
     assert ids([facts(), facts(trial, connected_s=0.6)]) == {}
+
+
+def row(name: str, *calls: Facts) -> list[str]:
+    """Return what the report says under a name."""
+    said = list(_rows(features_of(list(calls), None)))
+    at = next(at for at, (one, _) in enumerate(said) if one == name)
+    more = 1 + (name == "loss")
+    return [text for _, text in said[at : at + more]]
+
+
+def test_a_loss_names_what_was_lost_of_how_many_and_what_it_did() -> None:
+    ours = facts(LOST_OURS, lost=2, lost_of=9, connected_s=0.304)
+    theirs = facts(LOST_THEIRS, lost=1, lost_of=7, connected_s=1.304)
+    to, of = "2 of 9 datagrams to the server, the first of each path", "from the server"
+    hello = "the one with its hello"
+    assert row("loss", facts(), ours, theirs) == [
+        f"dropped on purpose: {to}; connected 200 ms later",
+        f"dropped on purpose: 1 of 7 datagrams {of}, {hello}; connected 1200 ms later, "
+        "which a caller notices",
+    ]
+    ours = facts(LOST_OURS, lost=1, lost_of=9)
+    assert row("loss", facts(), ours, replace(failed(LOST_THEIRS), lost=1, lost_of=1)) == [
+        "dropped on purpose: 1 of 9 datagrams to the server, the first; connected no later",
+        f"dropped on purpose: 1 of 1 datagram {of}, {hello}; not connected, "
+        "it was never made up for",
+    ]
+    theirs = facts(LOST_THEIRS, lost=1, lost_of=7)
+    assert row("loss", failed(EVERYTHING), failed(LOST_OURS), theirs) == [
+        "dropped on purpose: no datagram to the server, there was none; not connected",
+        f"dropped on purpose: 1 of 7 datagrams {of}, {hello}; connected, "
+        "and no call without a loss to compare with",
+    ]
+    assert row("loss", facts(), ours)[1] == "of datagrams from the server: not tried"
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "says"),
+    [
+        (2, 2, "answers checks in a call (2 of 2)"),
+        (
+            3,
+            1,
+            "answers checks in a call (1 of 3; 2 not, lost perhaps: it takes 30 s without any to "
+            "end a call)",
+        ),
+        (2, 0, "answers no check in a call (0 of 2): clients give up after 30 s"),
+        (0, 0, "none of ours was due"),
+    ],
+)
+def test_consent_says_how_many_answers_were_missing(asked: int, answered: int, says: str) -> None:
+    (said,) = row("consent", facts(checks_sent=asked, checks_answered=answered))
+    assert said == f"{says}; sends its own (0 seen)"
 
 
 def test_letters_go_down_with_points() -> None:

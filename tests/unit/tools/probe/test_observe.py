@@ -113,6 +113,17 @@ def test_a_server_that_says_nothing() -> None:
     assert not facts.early_media
 
 
+@pytest.mark.parametrize(("trial", "sent"), [(LOST_OURS, True), (LOST_THEIRS, False)])
+def test_what_was_lost_is_counted_in_its_direction(trial: Trial, sent: bool) -> None:
+    done = simulated(trial)
+    facts = observe(done)
+    assert facts.lost == 1
+    assert facts.lost_of == sum(
+        note.sent is sent and note.time <= (done.connected_at or 0.0) for note in done.notes
+    )
+    assert (observe(simulated(EVERYTHING)).lost, observe(simulated(EVERYTHING)).lost_of) == (0, 0)
+
+
 def test_consent_is_counted_both_ways() -> None:
     facts = observe(simulated(EVERYTHING, PeerConfig(), hold_s=14.0))
     assert facts.checks_sent == facts.checks_answered >= 2

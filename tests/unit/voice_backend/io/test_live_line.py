@@ -92,6 +92,24 @@ def test_quiet_is_skipped_to_catch_up() -> None:
     with_line(story)
 
 
+def test_what_came_before_the_line_was_there_is_caught_up_with_in_the_next_pause() -> None:
+    """All of it is heard, and it does not stay behind by as much for good."""
+
+    def story(line: SocketLine, _: list) -> None:
+        for _n in range(15):
+            line.hear(piece(20), early=True)
+        heard = []
+        for at in range(0, 3000, 20):
+            line.hear(piece(20, 4000 if at < 1000 else 0))
+            heard.append(line.take(0.0))
+        loud = [frame for frame in heard if frame is not None and abs(frame).max() > 3000]
+        assert len(loud) == 15 + 50
+        assert line.rhythm.waiting_ms <= 60
+        assert line.rhythm.dropped_ms >= 240
+
+    with_line(story)
+
+
 def test_a_flood_is_bounded_and_the_newest_is_kept() -> None:
     def story(line: SocketLine, _: list) -> None:
         for n in range(60):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import numpy as np
 import pytest
 
 from voice_backend.delegation import Part, Request
@@ -17,6 +19,8 @@ from voice_backend.io.live_run import LiveRun
 from voice_backend.io.voices import VoicesConfig, inline, open_voices
 from voice_backend.live import DoorKind, LiveConfig
 from voice_backend.live.shapes import JsonObject, ResponsesBackend
+from voice_backend.model import StepIn, StepOut
+from voice_backend.models.echo import EchoModel
 from voice_backend.models.scripted import Ask, Hear, Say, Script, ScriptedModel
 
 WAIT_S = 20.0
@@ -244,6 +248,48 @@ def test_a_full_house_says_so() -> None:
             third = Client(house.begin())
             third.send(type="session.start", session={"model": "m"})
             await third.until("session.started")
+        finally:
+            await house.close()
+            await voices.close()
+
+    asyncio.run(main())
+
+
+class _Listening(EchoModel):
+    """Remembers how loud each frame was that it heard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.peaks: list[int] = []
+
+    def step(self, batch: Sequence[StepIn]) -> Sequence[StepOut]:
+        self.peaks += [0 if one.pcm is None else int(np.abs(one.pcm).max()) for one in batch]
+        return super().step(batch)
+
+
+@pytest.mark.slow
+def test_what_is_said_before_session_started_is_heard() -> None:
+    """Its beginning too, and each piece once."""
+
+    async def main() -> None:
+        model = _Listening()
+        voices = await open_voices(inline(lambda: model), VoicesConfig(freeze=False))
+        house = LiveHouse(voices, config=LiveConfig())
+        try:
+            client = Client(house.begin())
+            client.send(type="session.start", session={"model": "m"})
+            for n in range(10):
+                pcm = np.full(480, 2_000 + 1_000 * n, "<i2").tobytes()
+                audio = base64.b64encode(pcm).decode()
+                client.send(type="session.input_audio.append", audio=audio)
+            assert "session.started" not in [event["type"] for event in client.seen]
+            await client.until("session.started")
+            async with asyncio.timeout(WAIT_S):
+                while sum(peak > 1_000 for peak in model.peaks) < 10:
+                    await asyncio.sleep(0.02)
+            loud = [peak for peak in model.peaks if peak > 1_000]
+            assert len(loud) <= 11
+            assert loud == sorted(loud)
         finally:
             await house.close()
             await voices.close()

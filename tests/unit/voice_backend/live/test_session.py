@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 
+import numpy as np
 import pytest
 
 from tests.unit.voice_backend.live.client import Client
@@ -204,6 +205,65 @@ class TestSound:
             assert errors == []
         else:
             assert [error[1] for error in errors] == ["audio"]
+
+    def test_sound_before_the_voice_is_open_waits_for_it(self) -> None:
+        client = Client().over_socket()
+        client.send(type="session.start", session={"model": "m"})
+        client.commands()
+        pieces = [bytes([n]) * 960 for n in range(5)]
+        for piece in pieces:
+            client.send(type="session.input_audio.append", audio=base64.b64encode(piece).decode())
+        client.send(type="session.commentary.append", content="Hello.")
+        assert client.commands() == []
+        client.session.receive_opened(client.now)
+        told, *heard = client.commands()
+        assert isinstance(told, Tell)
+        assert heard == [Hear(piece, early=True) for piece in pieces]
+        client.send(type="session.input_audio.append", audio=PCM)
+        assert client.commands() == [Hear(bytes(960))]
+        assert client.session.dropped_sound_ms == 0
+
+    @pytest.mark.parametrize(
+        ("given", "octets_per_s"),
+        [
+            (None, 48_000),
+            ({"type": "audio/pcm", "rate": 16_000}, 32_000),
+            ({"type": "audio/pcmu"}, 8_000),
+        ],
+    )
+    def test_of_sound_that_comes_too_early_the_last_is_kept(
+        self, given: dict[str, object] | None, octets_per_s: int
+    ) -> None:
+        client = Client(early_audio_s=2.0).over_socket()
+        audio = {} if given is None else {"audio": {"format": given}}
+        client.send(type="session.start", session={"model": "m", **audio})
+        client.commands()
+        whole = np.random.default_rng(1).bytes(octets_per_s * 7)
+        size = octets_per_s // 10 + 2
+        for at in range(0, len(whole), size):
+            piece = base64.b64encode(whole[at : at + size]).decode()
+            client.send(type="session.input_audio.append", audio=piece)
+        client.session.receive_opened(client.now)
+        heard = b"".join(one.sound for one in client.commands() if isinstance(one, Hear))
+        assert heard == whole[-2 * octets_per_s :]
+        assert client.session.dropped_sound_ms == 5_000
+
+    def test_what_is_no_sound_is_told_before_the_voice_is_open(self) -> None:
+        client = Client().over_socket()
+        client.send(type="session.start", session={"model": "m"})
+        client.send(type="session.input_audio.append", audio="AA==", event_id="e")
+        assert client.errors() == [("invalid_value", "audio", "e")]
+
+    def test_what_is_said_while_muted_is_not_heard_later(self) -> None:
+        client = Client().over_socket()
+        client.send(type="session.start", session={"model": "m"})
+        client.commands()
+        client.send(type="session.input_audio.mute")
+        client.send(type="session.input_audio.append", audio=PCM)
+        client.send(type="session.input_audio.unmute")
+        client.session.receive_opened(client.now)
+        assert client.commands() == [Mute(True), Mute(False)]
+        assert client.session.dropped_sound_ms == 0
 
     def test_mute_is_acknowledged(self) -> None:
         client = Client().started()
@@ -530,12 +590,31 @@ class TestBadInput:
         assert codes.count("rate_limited") == 1
         assert client.session.dropped >= 980
 
-    def test_sound_is_no_flood(self) -> None:
-        client = Client(events_per_s=1.0, events_burst=2).started()
-        for _ in range(100):
+    def test_sound_as_it_is_spoken_is_no_flood(self) -> None:
+        """A hundred pieces a second for a minute, and other events beside."""
+        client = Client().started()
+        for n in range(6_000):
+            client.now += 0.01
             client.send(type="session.input_audio.append", audio=PCM)
-        assert len(client.commands()) == 100
-        assert client.seen() == []
+            if n % 5 == 0:
+                client.send(type="session.input_audio.mute")
+        assert len(client.commands()) == 6_000 + 1_200
+        assert client.session.dropped == 0
+
+    def test_more_pieces_of_sound_than_anybody_speaks_are_a_flood(self) -> None:
+        client = Client(events_per_s=10.0, events_burst=20).started()
+        for _ in range(1_000):
+            client.send(type="session.input_audio.append", audio=PCM)
+        assert len(client.commands()) == 4 * 19, "four of them count as one event"
+        assert [error[0] for error in client.errors()] == ["rate_limited"]
+        assert client.session.dropped >= 900
+
+    def test_who_floods_can_still_end_it(self) -> None:
+        client = Client(events_per_s=10.0, events_burst=20).started()
+        for _ in range(1_000):
+            client.send(type="session.input_audio.append", audio=PCM)
+        client.send(type="session.close")
+        assert client.kinds()[-1] == "session.closed"
 
     def test_what_nobody_fetches_is_bounded(self) -> None:
         client = Client(outgoing=50).started()

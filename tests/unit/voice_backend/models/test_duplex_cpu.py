@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Generator
 
 import numpy as np
@@ -526,6 +527,110 @@ def test_another_slot_answers_what_is_asked_there_alone(answered: bool, handover
     heard = seat.conversation.talker.memory.last_heard
     assert heard == ("spell cat" if answered else "my name is Ada spell cat")
     assert "fifty-six" not in call.text()[said:]
+
+
+def hand_over(call: Call) -> None:
+    """Go on in another slot, which is all that is left."""
+    snapshot = call.model.snapshot(call.slot, kind="semantic")
+    call.model.close(call.slot)
+    call.slot = call.model.open(SessionConfig())
+    call.model.restore(call.slot, snapshot)
+
+
+QUESTION, ANSWER = "what is seven times eight", "Seven times eight is fifty-six."
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("units", [None, 1])
+@pytest.mark.parametrize("at_ms", range(100, 1200, 60))
+def test_a_turn_is_answered_whenever_it_is_handed_over(at_ms: int, units: int, times: int) -> None:
+    """In mid-speech, in the pause behind it, and between its end and its words."""
+    call = Call(units=units)
+    for n, frame in enumerate(call.ears.sound(QUESTION, 800).reshape(-1, 320)):
+        call.feed(frame)
+        if n == at_ms // 20:
+            for _ in range(times):
+                hand_over(call)
+    if at_ms >= 800:
+        call.wait(at_ms - 800)
+        for _ in range(times):
+            hand_over(call)
+    call.wait(5000)
+    assert call.text() == ANSWER
+    assert finals(call) == [QUESTION]
+    call.speak("what did I just say")
+    call.wait_for(SpeakingOff, 5000)
+    seat = call.model._slots.find(call.slot)
+    assert seat is not None
+    assert seat.conversation.talker.memory.last_heard == "what did I just say"
+
+
+def test_a_turn_that_is_over_and_whose_words_are_not_there_is_answered_by_another_slot() -> None:
+    call = Call(units=0)
+    call.speak(QUESTION)
+    call.wait(6000)  # nobody judges it: it is over for lack of a word, and nobody has heard it
+    assert call.of(InText) == []
+    hand_over(call)
+    call.runner._units = None
+    call.wait_for(SpeakingOff, 6000)
+    assert call.text() == ANSWER
+    assert finals(call) == [QUESTION]
+
+
+def test_who_speaks_on_before_the_words_are_there_is_answered_as_a_whole() -> None:
+    call = Call(units=0)
+    call.speak("my name is Ada")
+    call.wait(6000)
+    hand_over(call)
+    call.speak("spell cat", 600)
+    call.runner._units = None
+    call.wait_for(SpeakingOff, 6000)
+    seat = call.model._slots.find(call.slot)
+    assert seat is not None
+    assert seat.conversation.talker.memory.last_heard == "my name is Ada spell cat"
+
+
+def test_parts_that_are_being_heard_go_along() -> None:
+    """The turn is not over: one part is final, another is asked for, a third is being spoken."""
+    call = Call()
+    call.turns.complete = 0.1
+    call.speak("one part", 6200)
+    call.wait(260)
+    call.runner._units = 0
+    call.speak("another part", 6200)
+    call.wait(100)
+    call.speak("a third part", 600)
+    hand_over(call)
+    call.runner._units, call.turns.complete = None, 0.99
+    call.speak("spell cat", 600)
+    call.wait_for(SpeakingOff, 8000)
+    assert finals(call)[0] == "one part"
+    assert " ".join(finals(call)) == "one part another part a third part spell cat"
+
+
+def test_ears_that_failed_are_said_to_have_failed_elsewhere() -> None:
+    call = Call()
+    call.turns.complete = 0.1
+    call.ears.broken = True
+    call.speak("one part", 6200)
+    call.wait(260)
+    call.ears.broken, call.turns.complete = False, 0.99
+    hand_over(call)
+    call.speak("spell cat", 600)
+    call.wait_for(SpeakingOff, 8000)
+    assert call.text() == NOT_CAUGHT
+
+
+def test_what_another_slot_needs_is_small_where_nothing_is_left_to_hear() -> None:
+    call = Call()
+    call.speak(QUESTION)
+    call.wait_for(SpeakingOff)
+    call.wait(200)
+    state = call.model.snapshot(call.slot, kind="semantic").state
+    assert len(pickle.dumps(state)) < 1000
+    call.speak(QUESTION, 6000)
+    state = call.model.snapshot(call.slot, kind="semantic").state
+    assert len(pickle.dumps(state)) < 2 * 16_000 * 7
 
 
 def test_snapshots_that_are_not_ours_are_refused() -> None:

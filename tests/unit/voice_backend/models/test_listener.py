@@ -47,10 +47,45 @@ def test_long_speech_is_cut_between_words_and_nothing_is_heard_twice_or_not_at_a
 def test_words_of_another_turn_go_and_so_do_their_faults() -> None:
     listener = Listener()
     listener.begin_turn(1)
-    listener.receive_final("hello")
-    listener.receive_final("")
-    listener.receive_final(None)
+    asked, of_another = Asked(Question.FINAL, 1, 0, 0), Asked(Question.FINAL, 7, 0, 0)
+    listener.receive_final(asked, "hello")
+    listener.receive_final(asked, "")
+    listener.receive_final(of_another, "good day")
+    listener.receive_final(asked, None)
     listener.begin_turn(1)
     assert (list(listener.texts), listener.missed) == (["hello"], True)
     listener.begin_turn(2)
     assert (list(listener.texts), listener.missed) == ([], False)
+
+
+def test_another_listener_hears_what_is_asked_and_what_is_new() -> None:
+    pcm = np.random.default_rng(3).integers(-32768, 32768, 16 * 3_000)
+    sound, listener = np.asarray(pcm / 32768, np.float32), Listener()
+    for at_ms in range(0, 3_000, 20):
+        listener.receive_frame(at_ms, sound[16 * at_ms : 16 * (at_ms + 20)])
+    listener.begin_turn(1)
+    first = Asked(Question.SEGMENT, 1, 300, 1_000, cut=True)
+    listener.ask(first)
+    listener.ask(Asked(Question.SEGMENT, 1, 1_000, 2_000, cut=True))
+    left = listener.unheard((2_100, 2_900))
+    assert left is not None
+    assert (left.start_ms, left.end_ms, left.now_ms) == (300, 2_900, 3_000)
+    assert len(left.sound) == 16 * (3_000 - 60), "a soft beginning included"
+    listener.receive_final(first, "hello")
+    left = listener.unheard((2_100, 2_900))
+    assert left is not None
+    assert left.start_ms == 1_000
+
+    other = Listener()
+    other.go_on(left)
+    asked = other.unsettled(Asked(Question.FINAL, 1, left.start_ms, left.end_ms))
+    assert (asked.start_ms, asked.end_ms) == (1_000, 2_900)
+    assert np.array_equal(other.sound_to_hear(asked), sound[16 * 1_000 :])
+
+
+def test_there_is_nothing_left_to_hear_of_what_was_heard() -> None:
+    listener, _ = listening(1_000)
+    listener.begin_turn(1)
+    listener.ask(Asked(Question.FINAL, 1, 0, 900))
+    listener.begin_turn(2)
+    assert listener.unheard(None) is None

@@ -43,6 +43,34 @@ class TestEndOfTurn:
         assert ended.noticed_ms == 1300  # the first frame that makes 192 ms of silence
         assert talk.floor.holder is Holder.NOBODY
 
+    def test_a_turn_that_began_elsewhere_ends_here(self) -> None:
+        talk = Conversation()
+        talk.now_ms = 2_000
+        talk.floor.go_on(100, 1_900, 2_000)
+        assert talk.floor.holder is Holder.USER
+        talk.pause(60)
+        assert talk.named(PauseReached) == [], "the silence there counts, and is not enough"
+        talk.pause(40)
+        assert len(talk.named(PauseReached)) == 1
+        (ended,) = talk.named(TurnEnded)
+        assert isinstance(ended, TurnEnded)
+        assert (ended.turn, ended.start_ms, ended.end_ms) == (1, 100, 1_900)
+        talk.reply(100)
+        talk.pause(2_500)
+        talk.say(300)
+        talk.pause(400)
+        assert [e.turn for e in talk.named(TurnEnded) if isinstance(e, TurnEnded)] == [1, 2]
+
+    def test_who_speaks_on_in_a_turn_that_began_elsewhere_ends_it(self) -> None:
+        talk = Conversation()
+        talk.now_ms = 2_000
+        talk.floor.go_on(100, 2_000, 2_000)
+        talk.say(500)
+        talk.pause(400)
+        (ended,) = talk.named(TurnEnded)
+        assert isinstance(ended, TurnEnded)
+        assert (ended.turn, ended.start_ms, ended.end_ms) == (1, 100, 2_500)
+
     def test_the_models_word_waits_for_as_much_silence_as_an_end_has(self) -> None:
         talk = Conversation(TurnConfig(pause_ms=60))
         talk.say(1000)
