@@ -12,7 +12,6 @@ They take their orders from the parent over JSON lines, which is the signalling 
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 import time
 from collections.abc import Awaitable, Coroutine, Mapping
@@ -34,7 +33,15 @@ from instant_connect.io.client import Posted
 from warp.crypto import NamedGroup
 from warp.dtls import DtlsVersion
 from warp.errors import WarpError
-from warp.io import Channel, ClientConfig, ServerConfig, Session, WarpOptions, connect
+from warp.io import (
+    Channel,
+    ClientConfig,
+    ServerConfig,
+    Session,
+    WarpOptions,
+    avoid_gc_pauses,
+    connect,
+)
 from warp_tools.audio import packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
 from warp_tools.echo import greet, greeting
@@ -127,8 +134,7 @@ async def obey_all(peer: Peer) -> None:
     """Carry out orders until the parent closes the pipe."""
     lines = peer.lines
     # what is loaded by now is never garbage: to look through it takes as long as half a round trip
-    gc.collect()
-    gc.freeze()
+    avoid_gc_pauses()
     lines.write(event="ready")
     while (order := await lines.read()) is not None:
         try:

@@ -10,7 +10,6 @@ An engine that ends or hangs fails its sessions, each by an event, and is starte
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -30,7 +29,7 @@ from voice_backend.metrics import Kind, Labels, exposition, frame_families, hist
 from voice_backend.model import ModelInfo, NoCapacity, SessionConfig, Slot, VoiceModel
 from voice_backend.seat import Failed
 from warp.errors import InvalidState, UsageError
-from warp.io import Session
+from warp.io import Session, avoid_gc_pauses
 
 _log = logging.getLogger(__name__)
 COLLECT_LEAD_S: Final = 0.003
@@ -57,7 +56,7 @@ class VoicesConfig:
     encoder: EncoderConfig | None = None
     """None: 32 kbit/s, FEC, DTX."""
     freeze: bool = True
-    """Take what exists out of the garbage collector's sight: its pauses are late frames."""
+    """Keep the garbage collector out of calls (`warp.io.avoid_gc_pauses`): it makes frames late."""
 
 
 def inline(model: Callable[[], VoiceModel]) -> MakeHost:
@@ -106,8 +105,7 @@ class Voices:
             self._stop_tick = add_media_tick(tick)
             origin = await first + COLLECT_LEAD_S
         if self._config.freeze:
-            gc.collect()
-            gc.freeze()
+            avoid_gc_pauses()
         self._media.start(origin)
 
     # -- sessions ------------------------------------------------------------------------------
