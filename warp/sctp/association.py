@@ -53,6 +53,11 @@ _STARTING: Final = frozenset(
 _FORWARDS: Final = frozenset((ChunkType.FORWARD_TSN, ChunkType.I_FORWARD_TSN))
 
 
+# a member of an enum costs as much as ten other names, and these are asked for every packet
+_NEW, _ESTABLISHED, _SHUTDOWN_SENT = State.NEW, State.ESTABLISHED, State.SHUTDOWN_SENT
+_CLOSED, _SACK = State.CLOSED, SctpTimer.SACK
+
+
 class Association(Control):
     """One SCTP association over one DTLS connection."""
 
@@ -242,7 +247,7 @@ class Association(Control):
     def _receive(self, data: bytes, now: float) -> None:
         if len(data) < COMMON_HEADER_SIZE + 4:
             raise Discard(SctpDiscard.TOO_SHORT)
-        if self.state is State.NEW:
+        if self.state is _NEW:
             self._put_early(data, now)
             return
         source, destination, tag, checksum = COMMON_HEADER.unpack_from(data)
@@ -252,7 +257,7 @@ class Association(Control):
         # RFC 9653 section 5.3: zero may stand for "not computed"; anything else must be right
         if (checksum or not self._outbox.accepts_zero) and not checksum_matches(data):
             raise Discard(SctpDiscard.BAD_CHECKSUM)
-        if tag != self._local_tag or self.state is State.CLOSED:
+        if tag != self._local_tag or self.state is _CLOSED:
             self._receive_foreign(data, tag, now)
             return
         if self._inbound is None and data[COMMON_HEADER_SIZE] not in _STARTING:
@@ -297,11 +302,11 @@ class Association(Control):
             if answer is not None:
                 self._outbox.add_control(answer)
         inbound.end_packet(now)
-        if inbound.tracker.pending and self._timers.deadline(SctpTimer.SACK) is None:
-            self._timers.arm(SctpTimer.SACK, now + self._sack_delay_s)
+        if inbound.tracker.pending and self._timers.deadline(_SACK) is None:
+            self._timers.arm(_SACK, now + self._sack_delay_s)
         for discard in inbound.take_discarded():
             self._count(discard, now)
-        if self.state is State.SHUTDOWN_SENT:
+        if self.state is _SHUTDOWN_SENT:
             self._repeat_shutdown(now)  # section 9.2: the peer may still be draining
 
     def _receive_foreign(self, data: bytes, tag: int, now: float) -> None:
@@ -364,7 +369,7 @@ class Association(Control):
             if request is not None:
                 outbox.add(request)
         transmission.transmit(outbox, now)
-        if self.state is not State.ESTABLISHED and self._shutdown.is_next(
+        if self.state is not _ESTABLISHED and self._shutdown.is_next(
             self.state, drained=transmission.is_idle
         ):
             self._become(Input.DRAINED, now)
