@@ -23,6 +23,14 @@ _KEY_LABELS: Final = {
     length: ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length)) for length in (16, 32)
 }
 """What the keys of a direction are, by the length of the cipher's (RFC 9147 section 4.2.3)."""
+_HANDSHAKE_LABELS: Final = {
+    length: ((b"c hs traffic", length), (b"s hs traffic", length)) for length in (32, 48)
+}
+_APPLICATION_LABELS: Final = {
+    length: ((b"c ap traffic", length), (b"s ap traffic", length), (b"exp master", length))
+    for length in (32, 48)
+}
+"""What follows from the secret of a stage, by the length of the hash (RFC 8446 section 7.1)."""
 
 
 class TrafficSecrets(NamedTuple):
@@ -68,10 +76,7 @@ class Schedule13:
         key = ExpandKey(hkdf_extract(_early_derived(name), shared_secret, name), name)
         length = len(digest)
         self._derived = key.expand_label(b"derived", _empty_hash(name), length)
-        return TrafficSecrets(
-            key.expand_label(b"c hs traffic", digest, length),
-            key.expand_label(b"s hs traffic", digest, length),
-        )
+        return TrafficSecrets(*key.expand_labels(_HANDSHAKE_LABELS[length], digest))
 
     def application_secrets(self, digest: bytes) -> tuple[TrafficSecrets, bytes]:
         """Return the secrets of epoch 3 and the exporter's.
@@ -82,11 +87,8 @@ class Schedule13:
         length = len(digest)
         master = ExpandKey(hkdf_extract(self._derived, bytes(length), name), name)
         self._derived = b""
-        secrets = TrafficSecrets(
-            master.expand_label(b"c ap traffic", digest, length),
-            master.expand_label(b"s ap traffic", digest, length),
-        )
-        return secrets, master.expand_label(b"exp master", digest, length)
+        client, server, exporter = master.expand_labels(_APPLICATION_LABELS[length], digest)
+        return TrafficSecrets(client, server), exporter
 
     def verify_data(self, secret: bytes, digest: bytes) -> bytes:
         """Return the body of a Finished message of the side that owns `secret`."""
