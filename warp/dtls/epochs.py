@@ -40,11 +40,6 @@ class EpochTable:
         # (RFC 9147 section 4.2.2)
         self._by_bits[keys.epoch & 3] = keys
 
-    def replace_read(self, keys: ReadKeys) -> None:
-        """Read an epoch that is installed through other keys of its own."""
-        self._read[keys.epoch] = keys
-        self._by_bits[keys.epoch & 3] = keys
-
     def install_write(self, keys: WriteKeys) -> None:
         """Be able to send in one more epoch; the newest is the one for data and ACKs."""
         self._write[keys.epoch] = keys

@@ -6,7 +6,6 @@ order of the messages; the state after the handshake is here, because it is the 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar, Final
 
 from warp.crypto import PeerCertificate, SignatureScheme, constant_time_equal
@@ -17,7 +16,7 @@ from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.key_update import KeyUpdater
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
-from warp.dtls.record13 import ParkedReadKeys13, ReadKeys13
+from warp.dtls.record13 import ReadKeys13
 from warp.dtls.schedule13 import Exporter13, Schedule13, TrafficSecrets
 from warp.errors import InternalError
 
@@ -101,12 +100,9 @@ class Exchange13:
 
     def _park_handshake_epoch(self) -> None:
         """The peer writes in epoch 2 again only if our last words were lost."""
-        epochs = self.handshake.epochs
-        keys = epochs.read_keys(HANDSHAKE_EPOCH)
+        keys = self.handshake.epochs.read_keys(HANDSHAKE_EPOCH)
         if isinstance(keys, ReadKeys13):
-            _, secret = self._own_first(self.secrets)
-            make = partial(self.schedule.read_keys, HANDSHAKE_EPOCH, secret)
-            epochs.replace_read(ParkedReadKeys13(keys, make))
+            keys.park()
 
     def check_finished(self, sender: DtlsRole, message: HandshakeMessage) -> None:
         """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""

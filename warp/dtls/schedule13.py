@@ -11,7 +11,7 @@ Called by client13, server13 and the key update.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
 from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract, hmac_digest
@@ -97,11 +97,11 @@ class Schedule13:
 
     def read_keys(self, epoch: int, secret: bytes) -> ReadKeys13:
         """Return the keys to receive in `epoch`."""
-        return ReadKeys13(epoch, self.aead, *self._keys(secret))
+        return ReadKeys13(epoch, self.aead, partial(self._keys, secret))
 
     def write_keys(self, epoch: int, secret: bytes) -> WriteKeys13:
         """Return the keys to send in `epoch`."""
-        return WriteKeys13(epoch, self.aead, *self._keys(secret))
+        return WriteKeys13(epoch, self.aead, partial(self._keys, secret))
 
     def next_secret(self, secret: bytes) -> bytes:
         """Return the traffic secret after a key update (RFC 8446 section 7.2)."""
