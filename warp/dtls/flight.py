@@ -14,12 +14,12 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from warp.dtls.context import Context, DtlsTimer
 from warp.dtls.epochs import EpochTable
 from warp.dtls.events import FlightAcknowledged
-from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE
+from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE, WriteKeys
 
 FRAGMENT_HEADER_LENGTH: Final = 12
 RECORDS_A_BURST: Final = 10  # RFC 9147 section 5.8.3
@@ -39,59 +39,57 @@ class AckEffect(enum.Enum):
 
 
 class OutgoingMessage:
-    """One handshake message with the ranges that the peer has; or a ChangeCipherSpec."""
+    """One handshake message, and in `missing` the ranges of it that the peer does not have.
 
-    __slots__ = ("_acked", "body", "content_type", "epoch", "message_seq", "message_type")
+    An empty message is one range of no bytes.
+    """
 
-    def __init__(
-        self, epoch: int, message_type: int, message_seq: int, body: bytes, content_type: int
-    ) -> None:
-        self.epoch = epoch
-        self.content_type = content_type
-        self.message_type = message_type
-        self.message_seq = message_seq
-        self.body = body
-        self._acked: tuple[tuple[int, int], ...] = ()
+    __slots__ = ("body", "epoch", "message_seq", "message_type", "missing")
+
+    content_type: ClassVar[int] = HANDSHAKE
+    header_length: ClassVar[int] = FRAGMENT_HEADER_LENGTH
+
+    def __init__(self, epoch: int, message_type: int, message_seq: int, body: bytes) -> None:
+        self.epoch: Final = epoch
+        self.message_type: Final = message_type
+        self.message_seq: Final = message_seq
+        self.body: Final = body
+        self.missing = [(0, len(body))]
 
     def fragment(self, start: int, end: int) -> bytes:
         """Return header and bytes of one range."""
         body = self.body
-        if self.content_type == CHANGE_CIPHER_SPEC:
-            return body
         size = len(body)
-        header = _HEADER.pack(
-            self.message_type << 24 | size,
-            self.message_seq,
-            start >> 8,
-            (start & 0xFF) << 24 | (end - start),
-        )
-        return header + (body if end - start == size else body[start:end])
+        kind_and_size = self.message_type << 24 | size
+        if end - start == size:
+            return _HEADER.pack(kind_and_size, self.message_seq, 0, size) + body
+        place = (start & 0xFF) << 24 | (end - start)
+        return _HEADER.pack(kind_and_size, self.message_seq, start >> 8, place) + body[start:end]
 
     def acknowledge(self, start: int, end: int) -> None:
-        """Note that the peer has this range. An empty message is one range of no bytes."""
-        merged: list[tuple[int, int]] = []
-        for low, high in sorted([*self._acked, (start, end)]):
-            if merged and low <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-            else:
-                merged.append((low, high))
-        self._acked = tuple(merged)
+        """Note that the peer has this range."""
+        left: list[tuple[int, int]] = []
+        for low, high in self.missing:
+            if low < start:
+                left.append((low, min(start, high)))
+            if end < high:
+                left.append((max(end, low), high))
+        self.missing = left
 
-    def missing(self) -> list[tuple[int, int]]:
-        """Return the ranges that the peer has not acknowledged."""
-        if not self._acked:
-            return [(0, len(self.body))]
-        if not self.body:
-            return []
-        out: list[tuple[int, int]] = []
-        position = 0
-        for low, high in self._acked:
-            if low > position:
-                out.append((position, low))
-            position = high
-        if position < len(self.body):
-            out.append((position, len(self.body)))
-        return out
+
+class _ChangeCipherSpec(OutgoingMessage):
+    """DTLS 1.2's announcement of epoch 1 (RFC 5246 section 7.1): no message, but sent as one is."""
+
+    __slots__ = ()
+
+    content_type: ClassVar[int] = CHANGE_CIPHER_SPEC
+    header_length: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__(0, 0, 0, b"\x01")
+
+    def fragment(self, start: int, end: int) -> bytes:
+        return self.body
 
 
 _Ranges: TypeAlias = list[tuple[OutgoingMessage, int, int]]
@@ -165,22 +163,23 @@ class Flight:
         self._reply_expected = self._acked_in_part = self._repaired = False
         self._rto_s = 0.0
         self.timeouts = 0
-        self._backlog.clear()
         self._context.timers.cancel(DtlsTimer.RETRANSMIT)
-        self._context.timers.cancel(DtlsTimer.BURST)
+        if self._backlog:
+            self._backlog.clear()
+            self._context.timers.cancel(DtlsTimer.BURST)
 
     def add(self, message_type: int, body: bytes, epoch: int) -> int:
         """Queue one message and return its message_seq."""
         message_seq = self.next_message_seq
-        self.next_message_seq += 1
-        message = OutgoingMessage(epoch, message_type, message_seq, body, HANDSHAKE)
+        self.next_message_seq = message_seq + 1
+        message = OutgoingMessage(epoch, message_type, message_seq, body)
         self._messages.append(message)
         self._unsent.append(message)
         return message_seq
 
     def add_change_cipher_spec(self) -> None:
         """Queue the record that announces epoch 1 (RFC 5246 section 7.1)."""
-        message = OutgoingMessage(0, 0, 0, b"\x01", CHANGE_CIPHER_SPEC)
+        message = _ChangeCipherSpec()
         self._messages.append(message)
         self._unsent.append(message)
 
@@ -243,26 +242,27 @@ class Flight:
     def _transmit(
         self, messages: Iterable[OutgoingMessage], now: float, *, together: bool = False
     ) -> None:
-        dense = self._context.config.dense_flights
-        packer = _Packer(self._epochs, self._context.mtu, self._sent, dense=dense)
-        self._backlog += packer.pack(list(messages), together=together or dense)
-        while len(self._sent) > REMEMBERED_RECORDS:
-            del self._sent[next(iter(self._sent))]
+        context, sent = self._context, self._sent
+        dense = context.config.dense_flights
+        packer = _Packer(self._epochs, context.mtu, sent, dense=dense)
+        self._backlog += packer.pack(messages, together=together or dense)
+        while len(sent) > REMEMBERED_RECORDS:
+            del sent[next(iter(sent))]
         self._sent_at = now
-        self._context.outbox.new_flight = True
+        context.outbox.new_flight = True
         self._release(now)
         self.resume(now)
 
     def _release(self, now: float) -> None:
-        out, records = self._context.outbox.flight, 0
-        while self._backlog:
-            datagram, count = self._backlog[0]
+        backlog, out, records = self._backlog, self._context.outbox.flight, 0
+        while backlog:
+            datagram, count = backlog[0]
             if records and records + count > RECORDS_A_BURST and not self._timers_alone:
                 break
             records += count
             out.append(datagram)
-            del self._backlog[0]
-        if self._backlog:
+            del backlog[0]
+        if backlog:
             self._context.timers.arm(DtlsTimer.BURST, now + self.rto_s / 4)
 
     # acknowledgement ----------------------------------------------------------------------------
@@ -279,7 +279,7 @@ class Flight:
                 touched = True
         if not touched or not self._messages:
             return AckEffect.NOTHING
-        left = [message for message in self._messages if message.missing()]
+        left = [message for message in self._messages if message.missing]
         if not left:
             self.begin()
             self._context.events.append(FlightAcknowledged())
@@ -311,7 +311,7 @@ class _Packer:
     follows a message that it has seen before in the same record. A dense one minds neither.
     """
 
-    __slots__ = ("_content", "_datagram", "_dense", "_epoch", "_epochs", "_mtu", "_out",
+    __slots__ = ("_content", "_datagram", "_dense", "_epochs", "_keys", "_mtu", "_out",
                  "_ranges", "_sent", "_size")  # fmt: skip
 
     def __init__(self, epochs: EpochTable, mtu: int, sent: _Sent, *, dense: bool) -> None:
@@ -322,49 +322,49 @@ class _Packer:
         self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
+        self._keys: WriteKeys = epochs.plain
         self._content: list[bytes] = []
         self._ranges: _Ranges = []
-        self._epoch = -1
 
-    def pack(self, queue: list[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
+    def pack(self, queue: Iterable[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
         """Return the datagrams, each with the number of its records."""
-        position = 0
-        while position < len(queue):
-            epoch = queue[position].epoch
-            last = position + 1
-            while together and epoch and last < len(queue) and queue[last].epoch == epoch:
-                last += 1
-            self._pack_group(queue[position:last], epoch)
-            position = last
+        group: list[OutgoingMessage] = []
+        epoch = 0
+        for message in queue:
+            if group and not (together and epoch and message.epoch == epoch):
+                self._pack_group(group, epoch)
+                group = []
+            epoch = message.epoch
+            group.append(message)
+        if group:
+            self._pack_group(group, epoch)
         self._close_datagram()
         return self._out
 
     def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
-        overhead = self._epochs.write_keys(epoch).overhead
+        self._keys = keys = self._epochs.write_keys(epoch)
         ranges: _Ranges = []
-        total = overhead
+        total = keys.overhead
         for message in group:
-            for start, end in message.missing():
+            for start, end in message.missing:
                 ranges.append((message, start, end))
                 total += end - start + FRAGMENT_HEADER_LENGTH
         if epoch and self._mtu - self._size < total <= self._mtu and not self._dense:
             self._close_datagram()
-        self._epoch = epoch
         if total <= self._mtu - self._size:
             self._ranges = ranges
-            for message, start, end in ranges:
-                self._content.append(message.fragment(start, end))
+            self._content = [message.fragment(start, end) for message, start, end in ranges]
         else:
             for message, start, end in ranges:
-                self._pack_range(message, start, end, overhead)
+                self._pack_range(message, start, end)
         self._close_record()
 
-    def _pack_range(self, message: OutgoingMessage, start: int, end: int, overhead: int) -> None:
-        header = FRAGMENT_HEADER_LENGTH if message.content_type == HANDSHAKE else 0
+    def _pack_range(self, message: OutgoingMessage, start: int, end: int) -> None:
+        header = self._keys.overhead + message.header_length
         least = 1 if self._dense else _MIN_PIECE
         while True:
             taken = sum(map(len, self._content))
-            room = self._mtu - self._size - overhead - taken - header
+            room = self._mtu - self._size - taken - header
             if room < min(end - start, least) and (self._size or taken):
                 self._close_datagram()
                 continue
@@ -376,17 +376,19 @@ class _Packer:
                 return
 
     def _close_record(self) -> None:
-        if not self._content:
+        ranges = self._ranges
+        if not ranges:
             return
-        keys = self._epochs.write_keys(self._epoch)
-        self._sent[(self._epoch, keys.next_sequence)] = self._ranges
-        record = keys.seal(self._ranges[0][0].content_type, b"".join(self._content))
+        keys = self._keys
+        self._sent[keys.epoch, keys.next_sequence] = ranges
+        record = keys.seal(ranges[0][0].content_type, b"".join(self._content))
         self._datagram.append(record)
         self._size += len(record)
         self._content, self._ranges = [], []
 
     def _close_datagram(self) -> None:
         self._close_record()
-        if self._datagram:
-            self._out.append((b"".join(self._datagram), len(self._datagram)))
-        self._datagram, self._size = [], 0
+        datagram = self._datagram
+        if datagram:
+            self._out.append((b"".join(datagram), len(datagram)))
+            self._datagram, self._size = [], 0

@@ -311,13 +311,13 @@ def test_a_long_flight_leaves_in_bursts():
 
 
 def test_outgoing_message_ranges():
-    message = OutgoingMessage(0, 11, 0, bytes(100), HANDSHAKE)
-    assert message.missing() == [(0, 100)]
+    message = OutgoingMessage(0, 11, 0, bytes(100))
+    assert message.missing == [(0, 100)]
     message.acknowledge(20, 30)
     message.acknowledge(50, 100)
-    assert message.missing() == [(0, 20), (30, 50)]
+    assert message.missing == [(0, 20), (30, 50)]
     message.acknowledge(0, 60)
-    assert message.missing() == []
+    assert message.missing == []
 
 
 def test_new_instances_are_told_apart():
