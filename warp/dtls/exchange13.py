@@ -33,82 +33,73 @@ class Exchange13:
     """The secrets of one handshake, kept until it is done."""
 
     __slots__ = (
-        "_application", "_is_client", "_read3", "handshake", "schedule", "secrets", "transcript",
+        "_own", "_own_data", "_peer", "_peer_data", "_read2", "_read3",
+        "handshake", "schedule", "transcript",
     )  # fmt: skip
 
     def __init__(self, handshake: Handshake, schedule: Schedule13) -> None:
         self.handshake: Final = handshake
         self.schedule: Final = schedule
         self.transcript: Final = handshake.transcript
-        self._is_client: Final = handshake.role is DtlsRole.CLIENT
-        self.secrets = TrafficSecrets(b"", b"")
-        self._application = TrafficSecrets(b"", b"")
+        # traffic secrets of epochs 2 and 3, once they are known
+        self._own = self._peer = self._own_data = self._peer_data = b""
+        self._read2: ReadKeys13 | None = None
         self._read3: ReadKeys13 | None = None
 
     def enter_handshake_epoch(self, shared_secret: bytes) -> None:
         """Derive epoch 2 from the key agreement; the transcript ends with the ServerHello."""
-        handshake = self.handshake
-        self.secrets = self.schedule.handshake_secrets(shared_secret, self.transcript.digest())
+        handshake, schedule = self.handshake, self.schedule
+        secrets = schedule.handshake_secrets(shared_secret, self.transcript.digest())
         if handshake.key_log.wanted:
-            handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
-            handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
-        own, peer = self._own_first(self.secrets)
-        handshake.install_write(self.schedule.write_keys(HANDSHAKE_EPOCH, own))
-        handshake.install_read(self.schedule.read_keys(HANDSHAKE_EPOCH, peer))
+            handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", secrets.client)
+            handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", secrets.server)
+        self._own, self._peer = own, peer = self._own_first(secrets)
+        self._read2 = schedule.read_keys(HANDSHAKE_EPOCH, peer)
+        handshake.install_write(schedule.write_keys(HANDSHAKE_EPOCH, own))
+        handshake.install_read(self._read2)
 
     def derive_application(self) -> None:
         """Derive epoch 3 and the exporter; the transcript ends with the server's Finished."""
         handshake = self.handshake
         secrets, exporter = self.schedule.application_secrets(self.transcript.digest())
-        self._application = secrets
         if handshake.key_log.wanted:
             handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
             handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
             handshake.log_secret("EXPORTER_SECRET", exporter)
+        self._own_data, self._peer_data = self._own_first(secrets)
         handshake.outcome.exporter = Exporter13(exporter, self.schedule.hash_name)
 
     def install_data_write(self) -> None:
         """Be able to send in epoch 3."""
-        own, _ = self._own_first(self._application)
-        self.handshake.install_write(self.schedule.write_keys(DATA_EPOCH, own))
+        self.handshake.install_write(self.schedule.write_keys(DATA_EPOCH, self._own_data))
 
     def install_data_read(self) -> None:
         """Be able to receive in epoch 3."""
-        _, peer = self._own_first(self._application)
-        self._read3 = self.schedule.read_keys(DATA_EPOCH, peer)
+        self._read3 = self.schedule.read_keys(DATA_EPOCH, self._peer_data)
         self.handshake.install_read(self._read3)
 
     def establish(self, now: float) -> Awaiting:
         """Complete the handshake and return the state that stays."""
         handshake = self.handshake
-        own, peer = self._own_first(self._application)
-        if self._read3 is None:
+        if self._read2 is None or self._read3 is None:
             raise InternalError("the handshake completes without keys for data")
-        handshake.key_updater = KeyUpdater(
+        handshake.key_updater = updater = KeyUpdater(
             (handshake.context, handshake.epochs, handshake.flight),
             self.schedule,
-            peer,
-            own,
+            self._peer_data,
+            self._own_data,
             self._read3,
             handshake.entropy,
         )
         handshake.complete(now)
-        self._park_handshake_epoch()
+        self._read2.park()  # the peer writes in epoch 2 again only if our last words were lost
         if handshake.role is DtlsRole.CLIENT:
-            return ClientEstablished(handshake.key_updater)
-        return Established(handshake.key_updater)
+            return ClientEstablished(updater)
+        return Established(updater)
 
-    def _park_handshake_epoch(self) -> None:
-        """The peer writes in epoch 2 again only if our last words were lost."""
-        keys = self.handshake.epochs.read_keys(HANDSHAKE_EPOCH)
-        if isinstance(keys, ReadKeys13):
-            keys.park()
-
-    def check_finished(self, sender: DtlsRole, message: HandshakeMessage) -> None:
-        """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""
-        secrets = self.secrets
-        secret = secrets.client if sender is DtlsRole.CLIENT else secrets.server
-        expected = self.schedule.verify_data(secret, self.transcript.digest())
+    def check_finished(self, message: HandshakeMessage) -> None:
+        """Raise decrypt_error unless the peer's Finished sums up the handshake as we saw it."""
+        expected = self.schedule.verify_data(self._peer, self.transcript.digest())
         if not constant_time_equal(expected, message.body):
             raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_FINISHED, "RFC 8446 section 4.4.4")
 
@@ -149,12 +140,12 @@ class Exchange13:
 
     def send_finished(self) -> None:
         """Queue our Finished."""
-        own, _ = self._own_first(self.secrets)
-        verify_data = self.schedule.verify_data(own, self.transcript.digest())
+        verify_data = self.schedule.verify_data(self._own, self.transcript.digest())
         self.handshake.send_message(HandshakeType.FINISHED, verify_data, HANDSHAKE_EPOCH)
 
     def _own_first(self, secrets: TrafficSecrets) -> tuple[bytes, bytes]:
-        return secrets if self._is_client else (secrets.server, secrets.client)
+        client, server = secrets
+        return secrets if self.handshake.role is DtlsRole.CLIENT else (server, client)
 
 
 def signed_content(sender: DtlsRole, digest: bytes) -> bytes:

@@ -93,6 +93,7 @@ from warp.errors import InternalError
 __all__ = ["Awaiting", "Exporter", "Handshake", "HandshakeMessage", "KeyLog", "Outcome"]
 
 _T = TypeVar("_T")
+_TOO_EARLY: Final = "the handshake has not come so far"
 _OVER: Final = "the handshake is over: what only it needs is forgotten"
 
 
@@ -229,8 +230,9 @@ class Handshake:
         outcome = self.outcome
         if outcome.srtp_profile is None and self.config.require_srtp:
             raise misbehaved(Alert.HANDSHAKE_FAILURE, DtlsRule.SRTP_MISSING, "RFC 8827 section 6.5")
-        version, suite = _present(outcome.version), _present(outcome.suite)
-        group = _present(outcome.group)
+        version, suite, group = outcome.version, outcome.suite, outcome.group
+        if version is None or suite is None or group is None:
+            raise InternalError(_TOO_EARLY)
         self.context.events.append(Negotiated(version, suite, group, outcome.srtp_profile))
         if self.context.trace is not None:
             self.context.emit(
@@ -338,5 +340,5 @@ class Handshake:
 
 def _present(value: _T | None) -> _T:
     if value is None:
-        raise InternalError("the handshake has not come so far")
+        raise InternalError(_TOO_EARLY)
     return value
