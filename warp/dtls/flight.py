@@ -14,6 +14,8 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
 from typing import ClassVar, Final, TypeAlias
 
 from warp.dtls.context import Context, DtlsTimer
@@ -92,6 +94,7 @@ class _ChangeCipherSpec(OutgoingMessage):
         return self.body
 
 
+_EPOCH_OF: Final = attrgetter("epoch")
 _Ranges: TypeAlias = list[tuple[OutgoingMessage, int, int]]
 _Sent: TypeAlias = dict[tuple[int, int], _Ranges]
 """What each record carried, by epoch and sequence number."""
@@ -245,6 +248,8 @@ class Flight:
         context, sent = self._context, self._sent
         dense = context.config.dense_flights
         packer = _Packer(self._epochs, context.mtu, sent, dense=dense)
+        if self._backlog:
+            context.timers.cancel(DtlsTimer.BURST)  # armed anew if something has to wait still
         self._backlog += packer.pack(messages, together=together or dense)
         while len(sent) > REMEMBERED_RECORDS:
             del sent[next(iter(sent))]
@@ -328,32 +333,24 @@ class _Packer:
 
     def pack(self, queue: Iterable[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
         """Return the datagrams, each with the number of its records."""
-        group: list[OutgoingMessage] = []
-        epoch = 0
-        for message in queue:
-            if group and not (together and epoch and message.epoch == epoch):
-                self._pack_group(group, epoch)
-                group = []
-            epoch = message.epoch
-            group.append(message)
-        if group:
-            self._pack_group(group, epoch)
+        for epoch, messages in groupby(queue, _EPOCH_OF):
+            if together and epoch:
+                self._pack_group(list(messages), epoch)
+            else:
+                for message in messages:
+                    self._pack_group([message], epoch)
         self._close_datagram()
         return self._out
 
     def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
         self._keys = keys = self._epochs.write_keys(epoch)
-        ranges: _Ranges = []
-        total = keys.overhead
-        for message in group:
-            for start, end in message.missing:
-                ranges.append((message, start, end))
-                total += end - start + FRAGMENT_HEADER_LENGTH
+        ranges = [(message, start, end) for message in group for start, end in message.missing]
+        content = [message.fragment(start, end) for message, start, end in ranges]
+        total = keys.overhead + sum(map(len, content))
         if epoch and self._mtu - self._size < total <= self._mtu and not self._dense:
             self._close_datagram()
         if total <= self._mtu - self._size:
-            self._ranges = ranges
-            self._content = [message.fragment(start, end) for message, start, end in ranges]
+            self._content, self._ranges = content, ranges
         else:
             for message, start, end in ranges:
                 self._pack_range(message, start, end)
@@ -377,14 +374,13 @@ class _Packer:
 
     def _close_record(self) -> None:
         ranges = self._ranges
-        if not ranges:
-            return
-        keys = self._keys
-        self._sent[keys.epoch, keys.next_sequence] = ranges
-        record = keys.seal(ranges[0][0].content_type, b"".join(self._content))
-        self._datagram.append(record)
-        self._size += len(record)
-        self._content, self._ranges = [], []
+        if ranges:
+            keys = self._keys
+            self._sent[keys.epoch, keys.next_sequence] = ranges
+            record = keys.seal(ranges[0][0].content_type, b"".join(self._content))
+            self._datagram.append(record)
+            self._size += len(record)
+            self._content, self._ranges = [], []
 
     def _close_datagram(self) -> None:
         self._close_record()

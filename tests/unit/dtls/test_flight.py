@@ -310,6 +310,23 @@ def test_a_long_flight_leaves_in_bursts():
     assert covered(pieces, 0) == 5000
 
 
+@pytest.mark.parametrize("answered", [False, True])
+def test_no_burst_is_waited_for_once_nothing_waits(answered):
+    bench = Bench(mtu=256)
+    bench.flight.add(11, bytes(2600), 2)
+    bench.flight.send(0.0, reply_expected=True)
+    assert len(bench.take()) == RECORDS_A_BURST
+    assert bench.context.timers.deadline(DtlsTimer.BURST) is not None
+    if answered:
+        bench.flight.begin()
+        assert bench.context.timers.due is None
+        assert bench.take() == []
+    else:  # what is missing is little enough to leave at once, with what waited
+        bench.flight.receive_ack([(2, number) for number in range(RECORDS_A_BURST)], 0.01)
+        assert len(bench.take()) == 4
+        assert bench.context.timers.deadline(DtlsTimer.BURST) is None
+
+
 def test_outgoing_message_ranges():
     message = OutgoingMessage(0, 11, 0, bytes(100))
     assert message.missing == [(0, 100)]
