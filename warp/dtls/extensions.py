@@ -12,7 +12,7 @@ import enum
 import functools
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, ParamSpec, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.octets import OctetsError, Reader, vector8, vector16
@@ -40,18 +40,17 @@ _HEAD: Final = struct.Struct("!HH")
 REMEMBERED: Final = 16
 """How many bodies a decoder remembers that has the same few to read in every handshake."""
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def strict(section: str, what: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def strict(section: str, what: str) -> Callable[[Callable[[bytes], _R]], Callable[[bytes], _R]]:
     """Turn running out of bytes, or having some left, into a fatal decode_error."""
 
-    def decorate(decode: Callable[_P, _R]) -> Callable[_P, _R]:
+    def decorate(decode: Callable[[bytes], _R]) -> Callable[[bytes], _R]:
         @functools.wraps(decode)
-        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def checked(body: bytes) -> _R:
             try:
-                return decode(*args, **kwargs)
+                return decode(body)
             except OctetsError as error:
                 detail = f"{what}: {error}"
                 raise misbehaved(

@@ -328,11 +328,12 @@ class Handshake:
     def complete(self, now: float) -> None:
         """Note that both Finished messages are in place, and let go of what only they needed."""
         self.outcome.completed = True
-        self.context.timers.cancel(DtlsTimer.DEADLINE)
+        context = self.context
+        context.timers.cancel(DtlsTimer.DEADLINE)
         # old keys and a last flight stay: the peer may not have what would let it move on
-        self.context.timers.arm(DtlsTimer.FORGET, now + KEEP_OLD_KEYS_S)
-        self.context.events.append(HandshakeCompleted(_present(self.outcome.version)))
-        self.context.emit(now, "handshake_completed", {})
+        context.timers.arm(DtlsTimer.FORGET, now + KEEP_OLD_KEYS_S)
+        context.events.append(HandshakeCompleted(_present(self.outcome.version)))
+        context.emit(now, "handshake_completed", {})
         self._transcript = None
         self._certificate = None
         self._entropy = None

@@ -14,7 +14,15 @@ import hashlib
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract, hmac_digest
+from warp.crypto import (
+    HASH_LENGTHS,
+    AeadKind,
+    ExpandKey,
+    Hmac,
+    hkdf_expand_label,
+    hkdf_extract,
+    hmac_digest,
+)
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.suites import SUITES13
 
@@ -41,11 +49,11 @@ class TrafficSecrets(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _early_derived(hash_name: str) -> bytes:
-    """Return what goes into the handshake secret when there is no pre-shared key: a constant."""
-    length = hashlib.new(hash_name).digest_size
-    early = hkdf_extract(b"", bytes(length), hash_name)
-    return derive_secret(early, b"derived", _empty_hash(hash_name), hash_name)
+def _extractor(hash_name: str) -> Hmac:
+    """Return what extracts the handshake secret; without a pre-shared key its salt is constant."""
+    early = hkdf_extract(b"", bytes(HASH_LENGTHS[hash_name]), hash_name)
+    salt = derive_secret(early, b"derived", _empty_hash(hash_name), hash_name)
+    return Hmac(salt, hash_name)
 
 
 @lru_cache(maxsize=4)
@@ -73,7 +81,7 @@ class Schedule13:
     def handshake_secrets(self, shared_secret: bytes, digest: bytes) -> TrafficSecrets:
         """Return the secrets of epoch 2; `digest` covers ClientHello to ServerHello."""
         name = self.hash_name
-        key = ExpandKey(hkdf_extract(_early_derived(name), shared_secret, name), name)
+        key = ExpandKey(_extractor(name).digest(shared_secret), name)
         length = len(digest)
         self._derived = key.expand_label(b"derived", _empty_hash(name), length)
         return TrafficSecrets(*key.expand_labels(_HANDSHAKE_LABELS[length], digest))
