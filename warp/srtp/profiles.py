@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import enum
 
-
 _LENGTHS = {  # of key and salt; what protection adds to RTP and to RTCP
     0x0001: (16, 14, 10, 14),
     0x0002: (16, 14, 4, 14),
