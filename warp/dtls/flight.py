@@ -108,7 +108,6 @@ class Flight:
         "_backlog",
         "_context",
         "_epochs",
-        "_messages",
         "_repaired",
         "_reply_expected",
         "_rto_s",
@@ -118,13 +117,15 @@ class Flight:
         "_unsent",
         "generation",
         "next_message_seq",
+        "outstanding",
         "timeouts",
     )
 
     def __init__(self, context: Context, epochs: EpochTable) -> None:
         self._context = context
         self._epochs = epochs
-        self._messages: list[OutgoingMessage] = []
+        self.outstanding: list[OutgoingMessage] = []
+        """What is queued, or sent and not acknowledged."""
         self._unsent: list[OutgoingMessage] = []
         self._sent: _Sent = {}
         self._backlog: list[tuple[bytes, int]] = []  # datagrams with the number of their records
@@ -139,14 +140,9 @@ class Flight:
         self.timeouts = 0
 
     @property
-    def outstanding(self) -> bool:
-        """Tell whether something is queued, or sent and not acknowledged."""
-        return bool(self._messages)
-
-    @property
     def awaits_reply(self) -> bool:
         """Tell whether something is outstanding that is repeated until it is answered."""
-        return self._reply_expected and bool(self._messages)
+        return self._reply_expected and bool(self.outstanding)
 
     @property
     def rto_s(self) -> float:
@@ -158,9 +154,9 @@ class Flight:
     def begin(self) -> None:
         """Drop what was outstanding: the peer's answer has acknowledged it."""
         self.generation += 1
-        if not self._messages:
+        if not self.outstanding:
             return  # nothing is kept, and no timer runs, without messages
-        self._messages.clear()
+        self.outstanding.clear()
         self._unsent.clear()
         self._sent.clear()
         self._reply_expected = self._acked_in_part = self._repaired = False
@@ -176,14 +172,14 @@ class Flight:
         message_seq = self.next_message_seq
         self.next_message_seq = message_seq + 1
         message = OutgoingMessage(epoch, message_type, message_seq, body)
-        self._messages.append(message)
+        self.outstanding.append(message)
         self._unsent.append(message)
         return message_seq
 
     def add_change_cipher_spec(self) -> None:
         """Queue the record that announces epoch 1 (RFC 5246 section 7.1)."""
         message = _ChangeCipherSpec()
-        self._messages.append(message)
+        self.outstanding.append(message)
         self._unsent.append(message)
 
     # sending ------------------------------------------------------------------------------------
@@ -207,7 +203,7 @@ class Flight:
             if self.timeouts == timeouts:
                 self._context.mtu = min(mtu, self._context.mtu)
         self._context.emit(now, "flight_timeout", {"timeouts": self.timeouts})
-        self._transmit(self._messages, now)
+        self._transmit(self.outstanding, now)
 
     def handle_repetition(self, now: float, *, proven: bool = False) -> None:
         """Resend because the peer repeats what came before: it has nothing of ours.
@@ -215,14 +211,14 @@ class Flight:
         Not once a part is acknowledged, and at most once in half a timeout (section 5.8.1), unless
         it is `proven` that the peer itself has sent its whole flight anew.
         """
-        if not self._messages or self._acked_in_part or self._unsent:
+        if not self.outstanding or self._acked_in_part or self._unsent:
             return
         if self._timers_alone and not proven:
             return
         if now - self._sent_at < self.rto_s / 2 and not proven:
             return
         self._context.emit(now, "flight_repeated", {})
-        self._transmit(self._messages, now)
+        self._transmit(self.outstanding, now)
 
     def handle_burst_timer(self, now: float) -> None:
         """Let the next ten records of a long flight leave."""
@@ -282,22 +278,22 @@ class Flight:
             for message, start, end in self._sent.pop(number, ()):
                 message.acknowledge(start, end)
                 touched = True
-        if not touched or not self._messages:
+        if not touched or not self.outstanding:
             return AckEffect.NOTHING
-        left = [message for message in self._messages if message.missing]
+        left = [message for message in self.outstanding if message.missing]
         if not left:
             self.begin()
             self._context.events.append(FlightAcknowledged())
             self._context.emit(now, "flight_acknowledged", {})
             return AckEffect.ALL
-        self._messages = left
+        self.outstanding = left
         self._acked_in_part = True
         if self._timers_alone:
             return AckEffect.PART
         self._rto_s, self.timeouts = 0.0, 0
         if not self._repaired:
             self._repaired = True
-            self._transmit(self._messages, now)
+            self._transmit(self.outstanding, now)
         else:
             self.resume(now)
         return AckEffect.PART

@@ -38,6 +38,7 @@ HELD_RECORDS: Final = 64
 HELD_BYTES: Final = 64 * 1024
 MAX_RECORD: Final = HEADER_LENGTH + MAX_CONTENT + MAX_EXPANSION13  # of 1.3, protected
 _REMEMBERED: Final = 64
+_TELLS_LENGTH: Final = CONNECTION_ID | HAS_LENGTH
 _PLAIN_TYPES: Final = (CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA, ACK)
 
 
@@ -113,18 +114,14 @@ class Intake:
         """Return where the record ends, or None when that cannot be told."""
         first = data[start]
         if first >> 5 == 1:
-            if first & CONNECTION_ID:  # of unknown length: the rest cannot be told apart
-                return len(data)
-            if not first & HAS_LENGTH:
-                return len(data)
+            if first & _TELLS_LENGTH != HAS_LENGTH:
+                return len(data)  # nor can what follows a connection id, of unknown length, be told
             body = start + (5 if first & WIDE_SEQUENCE else 4)
-            if body > len(data):
-                return None
-            end = body + (data[body - 2] << 8 | data[body - 1])
         else:
-            if start + PLAIN_HEADER_LENGTH > len(data):
-                return None
-            end = start + PLAIN_HEADER_LENGTH + (data[start + 11] << 8 | data[start + 12])
+            body = start + PLAIN_HEADER_LENGTH
+        if body > len(data):
+            return None
+        end = body + (data[body - 2] << 8 | data[body - 1])
         return end if end <= len(data) else None
 
     def _open(self, data: bytes, start: int, end: int) -> Record:
