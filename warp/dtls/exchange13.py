@@ -16,7 +16,7 @@ from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.key_update import KeyUpdater
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
-from warp.dtls.record13 import ReadKeys13
+from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.schedule13 import Exporter13, Schedule13, TrafficSecrets
 from warp.errors import InternalError
 
@@ -33,7 +33,7 @@ class Exchange13:
     """The secrets of one handshake, kept until it is done."""
 
     __slots__ = (
-        "_own", "_own_data", "_peer", "_peer_data", "_read2", "_read3",
+        "_own_data", "_own_finished", "_peer_data", "_peer_finished", "_read2", "_read3",
         "handshake", "schedule", "transcript",
     )  # fmt: skip
 
@@ -41,8 +41,8 @@ class Exchange13:
         self.handshake: Final = handshake
         self.schedule: Final = schedule
         self.transcript: Final = handshake.transcript
-        # traffic secrets of epochs 2 and 3, once they are known
-        self._own = self._peer = self._own_data = self._peer_data = b""
+        self._own_finished = self._peer_finished = b""
+        self._own_data = self._peer_data = b""  # traffic secrets of epoch 3
         self._read2: ReadKeys13 | None = None
         self._read3: ReadKeys13 | None = None
 
@@ -53,9 +53,12 @@ class Exchange13:
         if handshake.key_log.wanted:
             handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", secrets.client)
             handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", secrets.server)
-        self._own, self._peer = own, peer = self._own_first(secrets)
-        self._read2 = schedule.read_keys(HANDSHAKE_EPOCH, peer)
-        handshake.install_write(schedule.write_keys(HANDSHAKE_EPOCH, own))
+        own, peer = self._own_first(secrets)
+        # derived at once: records in both directions are sure to come, and a Finished
+        own_keys, self._own_finished = schedule.handshake_keys(own)
+        peer_keys, self._peer_finished = schedule.handshake_keys(peer)
+        handshake.install_write(WriteKeys13(HANDSHAKE_EPOCH, schedule.aead, own_keys.copy))
+        self._read2 = ReadKeys13(HANDSHAKE_EPOCH, schedule.aead, peer_keys.copy)
         handshake.install_read(self._read2)
 
     def derive_application(self) -> None:
@@ -99,7 +102,7 @@ class Exchange13:
 
     def check_finished(self, message: HandshakeMessage) -> None:
         """Raise decrypt_error unless the peer's Finished sums up the handshake as we saw it."""
-        expected = self.schedule.verify_data(self._peer, self.transcript.digest())
+        expected = self.schedule.verify_data(self._peer_finished, self.transcript.digest())
         if not constant_time_equal(expected, message.body):
             raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_FINISHED, "RFC 8446 section 4.4.4")
 
@@ -140,7 +143,7 @@ class Exchange13:
 
     def send_finished(self) -> None:
         """Queue our Finished."""
-        verify_data = self.schedule.verify_data(self._own, self.transcript.digest())
+        verify_data = self.schedule.verify_data(self._own_finished, self.transcript.digest())
         self.handshake.send_message(HandshakeType.FINISHED, verify_data, HANDSHAKE_EPOCH)
 
     def _own_first(self, secrets: TrafficSecrets) -> tuple[bytes, bytes]:

@@ -31,6 +31,12 @@ _KEY_LABELS: Final = {
     length: ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length)) for length in (16, 32)
 }
 """What the keys of a direction are, by the length of the cipher's (RFC 9147 section 4.2.3)."""
+_HANDSHAKE_KEY_LABELS: Final = {
+    (key, digest): (*_KEY_LABELS[key], (b"finished", digest))
+    for key in (16, 32)
+    for digest in (32, 48)
+}
+"""Those, and the key of the Finished, by the length of the hash too (RFC 8446 section 4.4.4)."""
 _HANDSHAKE_LABELS: Final = {
     length: ((b"c hs traffic", length), (b"s hs traffic", length)) for length in (32, 48)
 }
@@ -98,10 +104,15 @@ class Schedule13:
         client, server, exporter = master.expand_labels(_APPLICATION_LABELS[length], digest)
         return TrafficSecrets(client, server), exporter
 
-    def verify_data(self, secret: bytes, digest: bytes) -> bytes:
-        """Return the body of a Finished message of the side that owns `secret`."""
-        key = hkdf_expand_label(secret, b"finished", b"", len(secret), self.hash_name)
-        return hmac_digest(key, digest, self.hash_name)
+    def handshake_keys(self, secret: bytes) -> tuple[list[bytes], bytes]:
+        """Return what the keys of epoch 2 are made of, and the key of the Finished."""
+        labels = _HANDSHAKE_KEY_LABELS[self.aead.key_length, len(secret)]
+        *material, finished = ExpandKey(secret, self.hash_name).expand_labels(labels)
+        return material, finished
+
+    def verify_data(self, finished_key: bytes, digest: bytes) -> bytes:
+        """Return the body of a Finished message of the side that owns the key."""
+        return hmac_digest(finished_key, digest, self.hash_name)
 
     def read_keys(self, epoch: int, secret: bytes) -> ReadKeys13:
         """Return the keys to receive in `epoch`."""
