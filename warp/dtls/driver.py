@@ -3,7 +3,7 @@
 RFC 9147 sections 5.5, 5.8 and 7. Called by the connection with every handshake record; the
 interface of the machines is described in handshake.
 
-    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ expect() the next
+    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ what is awaited next
       │                        └ seen before ─▶ the peer repeats its flight: resend ours
       └ kept or known ─▶ AckList ─▶ at once when we are done, after a quarter RTO while a flight
                                     is incomplete
@@ -60,10 +60,9 @@ class HandshakeDriver:
         self._awaited_epoch = awaiting.epoch or 0
 
     def expect(self, awaiting: Awaiting) -> None:
-        """Hand what comes next to this state."""
-        epoch = awaiting.epoch
+        """Hand the first message to this state."""
         self._awaiting = awaiting
-        self._awaited_epoch = self._handshake.epochs.newest_read if epoch is None else epoch
+        self._awaited_epoch = awaiting.epoch or 0
 
     def receive_record(self, record: Record, now: float) -> None:
         """Take one record of handshake fragments in. Raises HandshakeFault."""
@@ -242,9 +241,13 @@ class HandshakeDriver:
                 # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
                 # whole answer does, as only repetition asks for its rest (RFC 6347 section 4.2.4)
                 flight.begin()
-        self.expect(following)
-        if self._awaited_epoch > epoch:
-            self._reassembler.enter_epoch(self._awaited_epoch)
+        self._awaiting = following
+        awaited_epoch = following.epoch
+        if awaited_epoch is None:
+            awaited_epoch = handshake.epochs.newest_read
+        self._awaited_epoch = awaited_epoch
+        if awaited_epoch > epoch:
+            self._reassembler.enter_epoch(awaited_epoch)
         return True
 
     def _refuse(self, message: HandshakeMessage, now: float) -> bool:

@@ -256,8 +256,10 @@ class Handshake:
 
     def send_message(self, message_type: int, body: bytes, epoch: int) -> None:
         """Queue one message of the flight and add it to the transcript."""
-        message_seq = self.flight.add(message_type, body, epoch)
-        self.transcript.add(message_type, message_seq, body)
+        transcript = self._transcript
+        if transcript is None:
+            raise InternalError(_OVER)
+        transcript.add(message_type, self.flight.add(message_type, body, epoch), body)
 
     def send_change_cipher_spec(self) -> None:
         """Queue DTLS 1.2's announcement of the epoch that follows."""
