@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from warp.crypto.mac import Hmac, hmac_digest, padded_key
+from warp.crypto.mac import hmac_digest, padded_key
 
 _LABEL_PREFIX: Final = b"dtls13"  # no trailing space, unlike TLS (RFC 9147 section 5.9)
 HASH_LENGTHS: Final = {"sha256": 32, "sha384": 48, "sha512": 64}
@@ -25,16 +25,15 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
 
     Raises ValueError beyond 255 hash blocks.
     """
-    if length <= HASH_LENGTHS[hash_name]:
-        return hmac_digest(key, info + b"\x01", hash_name)[:length]
     if length > 255 * HASH_LENGTHS[hash_name]:
         raise ValueError(f"HKDF cannot expand to {length} bytes")
-    keyed = Hmac(key, hash_name)
-    out = block = keyed.digest(info + b"\x01")
-    counter = 1
+    make, inner, outer = padded_key(key, hash_name)
+    out = block = b""
+    counter = 0
     while len(out) < length:
         counter += 1
-        block = keyed.digest(block + info + bytes((counter,)))
+        data = block + info + bytes((counter,))
+        block = make(outer + make(inner + data).digest()).digest()  # `hmac_digest`, in place
         out += block
     return out[:length]
 
@@ -42,8 +41,8 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
 @lru_cache(maxsize=16)
 def _info_heads(
     labels: tuple[tuple[bytes, int], ...], context_length: int
-) -> list[tuple[bytes, int]]:
-    return [(_info_head(label, length, context_length), length) for label, length in labels]
+) -> tuple[tuple[bytes, int], ...]:
+    return tuple([(_info_head(label, length, context_length), length) for label, length in labels])
 
 
 @lru_cache(maxsize=64)
