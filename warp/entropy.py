@@ -13,7 +13,7 @@ from typing import Protocol
 class Entropy(Protocol):
     """A source of unpredictable bytes."""
 
-    def random_bytes(self, length: int) -> bytes:
+    def random_bytes(self, length: int, /) -> bytes:
         """Return `length` fresh bytes."""
 
 
@@ -22,9 +22,8 @@ class SystemEntropy:
 
     __slots__ = ()
 
-    def random_bytes(self, length: int) -> bytes:
-        """Return `length` bytes from the operating system."""
-        return os.urandom(length)
+    # the system's own function: a start asks it thirty times
+    random_bytes = staticmethod(os.urandom)
 
 
 class SeededEntropy:

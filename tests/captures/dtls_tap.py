@@ -134,7 +134,8 @@ class Tap:
         side = self.sides[name]
         if kind == HandshakeType.FINISHED:
             secret = self.secrets[self.client_random][f"{name.upper()}_HANDSHAKE_TRAFFIC_SECRET"]
-            expected = self.schedule.verify_data(secret, self.transcript.digest())
+            _, finished_key = self.schedule.handshake_keys(secret)
+            expected = self.schedule.verify_data(finished_key, self.transcript.digest())
             self.finished.append(expected == body)
         elif kind == HandshakeType.CERTIFICATE:
             _, chain = decode_certificate13(body)

@@ -35,7 +35,7 @@ from warp.crypto.groups import (
     supported_groups,
 )
 from warp.crypto.hkdf import HASH_LENGTHS, ExpandKey, hkdf_expand, hkdf_expand_label, hkdf_extract
-from warp.crypto.mac import HASHES, HmacSha1, HmacSha256, constant_time_equal, hmac_digest
+from warp.crypto.mac import HASHES, Hmac, HmacSha1, HmacSha256, constant_time_equal, hmac_digest
 from warp.crypto.prf import prf12
 from warp.crypto.signatures import SCHEMES_BY_KIND, KeyKind, SignatureScheme
 
@@ -52,6 +52,7 @@ __all__ = [
     "Certificate",
     "DecryptError",
     "ExpandKey",
+    "Hmac",
     "HmacSha1",
     "HmacSha256",
     "KeyKind",

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
-from cryptography.hazmat.primitives.ciphers.algorithms import AES, ChaCha20
+from cryptography.hazmat.primitives.ciphers.algorithms import AES128, AES256, ChaCha20
 from cryptography.hazmat.primitives.ciphers.modes import ECB
 
 DecryptError: Final = InvalidTag
@@ -23,6 +23,8 @@ TAG_LENGTH: Final = 16
 NONCE_LENGTH: Final = 12
 
 _ECB: Final = ECB()
+# the library's class for any length of key asks for it in Python again and again
+_AES: Final[dict[int, Callable[[bytes], AES128 | AES256]]] = {16: AES128, 32: AES256}
 _Seal: TypeAlias = Callable[[bytes, bytes, bytes], bytes]
 _Mask: TypeAlias = Callable[[bytes], bytes]
 
@@ -73,7 +75,7 @@ class RecordNumberMask:
         self.mask: Final[_Mask] = (
             _ChaChaMask(key).mask
             if kind is AeadKind.CHACHA20_POLY1305
-            else Cipher(AES(key), _ECB).encryptor().update
+            else Cipher(_AES[len(key)](key), _ECB).encryptor().update
         )
 
 

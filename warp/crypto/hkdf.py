@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from warp.crypto.mac import Hmac
+from warp.crypto.mac import hmac_digest, padded_key
 
 _LABEL_PREFIX: Final = b"dtls13"  # no trailing space, unlike TLS (RFC 9147 section 5.9)
 HASH_LENGTHS: Final = {"sha256": 32, "sha384": 48, "sha512": 64}
@@ -17,7 +17,7 @@ HASH_LENGTHS: Final = {"sha256": 32, "sha384": 48, "sha512": 64}
 
 def hkdf_extract(salt: bytes, input_key: bytes, hash_name: str) -> bytes:
     """Return the pseudorandom key of `input_key` (RFC 5869 section 2.2); an empty salt is zeros."""
-    return Hmac(salt, hash_name).digest(input_key)
+    return hmac_digest(salt, input_key, hash_name)
 
 
 def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
@@ -27,19 +27,22 @@ def hkdf_expand(key: bytes, info: bytes, length: int, hash_name: str) -> bytes:
     """
     if length > 255 * HASH_LENGTHS[hash_name]:
         raise ValueError(f"HKDF cannot expand to {length} bytes")
-    keyed = Hmac(key, hash_name)
-    out = block = keyed.digest(info + b"\x01")
-    counter = 1
+    make, inner, outer = padded_key(key, hash_name)
+    out = block = b""
+    counter = 0
     while len(out) < length:
         counter += 1
-        block = keyed.digest(block + info + bytes((counter,)))
+        data = block + info + bytes((counter,))
+        block = make(outer + make(inner + data).digest()).digest()  # `hmac_digest`, in place
         out += block
     return out[:length]
 
 
 @lru_cache(maxsize=16)
-def _infos(labels: tuple[tuple[bytes, int], ...]) -> tuple[tuple[bytes, int], ...]:
-    return tuple([(_info_head(label, length, 0) + b"\x01", length) for label, length in labels])
+def _info_heads(
+    labels: tuple[tuple[bytes, int], ...], context_length: int
+) -> tuple[tuple[bytes, int], ...]:
+    return tuple([(_info_head(label, length, context_length), length) for label, length in labels])
 
 
 @lru_cache(maxsize=64)
@@ -59,22 +62,27 @@ def hkdf_expand_label(
 
 
 class ExpandKey:
-    """One secret under which several labels are expanded: its HMAC context is keyed once."""
+    """One secret under which several labels are expanded: it is padded once for all of them."""
 
-    __slots__ = ("_block_length", "_keyed")
+    __slots__ = ("_block_length", "_padded")
 
     def __init__(self, secret: bytes, hash_name: str) -> None:
-        self._keyed: Final = Hmac(secret, hash_name)
+        self._padded: Final = padded_key(secret, hash_name)
         self._block_length: Final = HASH_LENGTHS[hash_name]
 
     def expand_label(self, label: bytes, context: bytes, length: int) -> bytes:
         """Return what `hkdf_expand_label` returns. Raises ValueError beyond one hash block."""
         if length > self._block_length:
             raise ValueError(f"{length} bytes are more than one block")
-        info = _info_head(label, length, len(context)) + context + b"\x01"
-        return self._keyed.digest(info)[:length]
+        return self.expand_labels(((label, length),), context)[0]
 
-    def expand_labels(self, labels: tuple[tuple[bytes, int], ...]) -> list[bytes]:
-        """Return the expansions of several labels, each with its length, without a context."""
-        digest = self._keyed.digest
-        return [digest(info)[:length] for info, length in _infos(labels)]
+    def expand_labels(
+        self, labels: tuple[tuple[bytes, int], ...], context: bytes = b""
+    ) -> list[bytes]:
+        """Return the expansions of several labels, each with its length, of one block at most."""
+        make, inner, outer = self._padded
+        tail = context + b"\x01"
+        return [  # `hmac_digest`, in place
+            make(outer + make(inner + head + tail).digest()).digest()[:length]
+            for head, length in _info_heads(labels, len(context))
+        ]

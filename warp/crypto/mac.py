@@ -1,9 +1,9 @@
 """Keyed digests: HMAC (RFC 2104) whose key is taken in once, and comparison in fixed time.
 
-STUN's message integrity (RFC 8489 section 14.5) and the key schedules of DTLS are the hot users: a
-session has few keys and many digests under each. Two hashes that have taken in the padded key are
-copied for each digest. That is what HMAC is by definition, and costs half of what any library's
-own HMAC takes to start.
+STUN's message integrity (RFC 8489 section 14.5) and the key schedules of DTLS are the hot users. A
+key of many digests is an `Hmac`: two hashes that have taken in the padded key are copied for each
+of them. For a key of few digests, as in a key schedule, that is more than it saves: `padded_key`.
+Both are what HMAC is by definition, and cost less than any library's own HMAC takes to start.
 """
 
 from __future__ import annotations
@@ -33,19 +33,31 @@ _FORMS: Final = {
 """The hash, the bytes of its block, and the two paddings as numbers."""
 
 
+def padded_key(key: bytes, hash_name: str) -> tuple[Callable[[bytes], _Hash], bytes, bytes]:
+    """Return the hash, and what the key puts before the data and before the data's hash."""
+    make, length, inner, outer = _FORMS[hash_name]
+    if len(key) > length:
+        key = make(key).digest()
+    # as a number, so that no table is looked up by the bytes of a secret
+    number = _from_bytes(key.ljust(length, b"\0"))
+    return make, (number ^ inner).to_bytes(length), (number ^ outer).to_bytes(length)
+
+
+def hmac_digest(key: bytes, data: bytes, hash_name: str) -> bytes:
+    """Return HMAC of `data` (RFC 2104); the hash is named as in `hashlib`."""
+    make, inner, outer = padded_key(key, hash_name)
+    return make(outer + make(inner + data).digest()).digest()
+
+
 class Hmac:
-    """HMAC under one key; the hash is named as in `hashlib`."""
+    """HMAC under one key that is used many times; the hash is named as in `hashlib`."""
 
     __slots__ = ("_inner", "_outer")
 
     def __init__(self, key: bytes, hash_name: str) -> None:
-        make, length, inner, outer = _FORMS[hash_name]
-        if len(key) > length:
-            key = make(key).digest()
-        # as a number, so that no table is looked up by the bytes of a secret
-        number = _from_bytes(key.ljust(length, b"\0"))
-        self._inner: Final = make((number ^ inner).to_bytes(length))
-        self._outer: Final = make((number ^ outer).to_bytes(length))
+        make, inner, outer = padded_key(key, hash_name)
+        self._inner: Final = make(inner)
+        self._outer: Final = make(outer)
 
     def digest(self, data: bytes) -> bytes:
         """Return the HMAC of `data`."""
@@ -72,8 +84,3 @@ class HmacSha256(Hmac):
 
     def __init__(self, key: bytes) -> None:
         super().__init__(key, "sha256")
-
-
-def hmac_digest(key: bytes, data: bytes, hash_name: str) -> bytes:
-    """Return HMAC of `data` (RFC 2104); the hash is named as in `hashlib`."""
-    return Hmac(key, hash_name).digest(data)

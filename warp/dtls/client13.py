@@ -308,7 +308,7 @@ class AwaitFinished(Awaiting):
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the Finished, send our last flight and be done; it is repeated until its ACK."""
         exchange, handshake = self._exchange, self._exchange.handshake
-        exchange.check_finished(DtlsRole.SERVER, message)
+        exchange.check_finished(message)
         exchange.transcript.add_message(message)
         exchange.derive_application()
         handshake.begin_flight()

@@ -329,12 +329,13 @@ class DtlsConnection:
         return False
 
     def _receive(self, records: Iterable[Record], now: float) -> None:
+        handshake = self._handshake
         try:
             for record in records:
                 self._receive_record(record, now)
-                while self._handshake.fresh_keys:
-                    self._handshake.fresh_keys = False
-                    for held in self._handshake.intake.release(now):
+                while handshake.fresh_keys:
+                    handshake.fresh_keys = False
+                    for held in handshake.intake.release(now):
                         self._receive_record(held, now)
                 self._advance(now)
             if self._state not in OVER:

@@ -3,7 +3,7 @@
 RFC 9147 sections 5.5, 5.8 and 7. Called by the connection with every handshake record; the
 interface of the machines is described in handshake.
 
-    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ expect() the next
+    record ─▶ fragments ─▶ Reassembler ─▶ awaiting.accept() ─▶ what is awaited next
       │                        └ seen before ─▶ the peer repeats its flight: resend ours
       └ kept or known ─▶ AckList ─▶ at once when we are done, after a quarter RTO while a flight
                                     is incomplete
@@ -22,6 +22,7 @@ from warp.dtls.handshake import Awaiting, Handshake
 from warp.dtls.intake import Record
 from warp.dtls.messages import HandshakeType
 from warp.dtls.reassembly import (
+    FRAGMENT_HEADER_LENGTH,
     Fragment,
     HandshakeMessage,
     Reassembler,
@@ -59,22 +60,31 @@ class HandshakeDriver:
         self._awaited_epoch = awaiting.epoch or 0
 
     def expect(self, awaiting: Awaiting) -> None:
-        """Hand what comes next to this state."""
-        epoch = awaiting.epoch
+        """Hand the first message to this state."""
         self._awaiting = awaiting
-        self._awaited_epoch = self._handshake.epochs.newest_read if epoch is None else epoch
+        self._awaited_epoch = awaiting.epoch or 0
 
     def receive_record(self, record: Record, now: float) -> None:
         """Take one record of handshake fragments in. Raises HandshakeFault."""
-        acceptable = True
+        _, epoch, sequence, content = record
         self._answered = False
-        fragments, complete = split_fragments(record.content, record.epoch, MAX_FRAGMENTS)
+        position, left, take_whole = 0, MAX_FRAGMENTS, self._reassembler.take_whole
+        while left and epoch == self._awaited_epoch:
+            message = take_whole(content, position, epoch)
+            if message is None:
+                break
+            position += FRAGMENT_HEADER_LENGTH + len(message.body)
+            left -= 1
+            self._hand_over(message, now)
+        acceptable = 0 < position == len(content) or self._receive_rest(record, position, left, now)
+        if acceptable and not self._answered and self._may_acknowledge(epoch):
+            self._handshake.acks.note(epoch, sequence)
+
+    def _receive_rest(self, record: Record, position: int, limit: int, now: float) -> bool:
+        """Take in what is more than the next messages in whole; tell whether all of it is kept."""
+        acceptable = True
+        fragments, complete = split_fragments(record.content, record.epoch, limit, position)
         for fragment in fragments:
-            if fragment.epoch == self._awaited_epoch:
-                message = self._reassembler.take_whole(fragment)
-                if message is not None:
-                    self._hand_over(message, now)
-                    continue
             verdict = self._receive_fragment(fragment, now)
             if verdict is Verdict.REFUSED:
                 acceptable = False
@@ -85,8 +95,7 @@ class HandshakeDriver:
                 self._deliver(now)
         if not complete:
             self._refuse_rest(record, now)
-        if acceptable and not self._answered and self._may_acknowledge(record.epoch):
-            self._handshake.acks.note(record.epoch, record.sequence)
+        return acceptable
 
     def finish_datagram(self, now: float) -> None:
         """Answer what the records of one datagram add up to: resend, acknowledge now or soon."""
@@ -205,9 +214,44 @@ class HandshakeDriver:
 
     def _hand_over(self, message: HandshakeMessage, now: float) -> bool:
         """Give a whole message to the awaiting state; False when it was worth nothing."""
-        awaited = self._awaiting.awaited
-        if message.epoch == self._awaited_epoch and message.message_type in awaited:
-            return self._accept(message, now)
+        awaiting, epoch = self._awaiting, self._awaited_epoch
+        if message.epoch != epoch or message.message_type not in awaiting.awaited:
+            return self._refuse(message, now)
+        handshake = self._handshake
+        outcome, flight = handshake.outcome, handshake.flight
+        in_handshake, generation = not outcome.completed, flight.generation
+        try:
+            following = awaiting.accept(message, now)
+        except HandshakeFault as fault:
+            undecided = outcome.version is None and self._forgiving
+            if undecided and fault.alert is Alert.DECODE_ERROR:
+                # damaged, or forged: the real hello is still to come
+                self._reassembler.wait_again()
+                handshake.context.discard(DtlsDiscard.UNDECODABLE_HELLO, now)
+                return False
+            raise
+        except OctetsError as error:
+            raise misbehaved(
+                Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
+            ) from error
+        if in_handshake:
+            if flight.generation != generation:
+                self._answered = True
+            elif flight.outstanding and outcome.version is DtlsVersion.DTLS13:
+                # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
+                # whole answer does, as only repetition asks for its rest (RFC 6347 section 4.2.4)
+                flight.begin()
+        self._awaiting = following
+        awaited_epoch = following.epoch
+        if awaited_epoch is None:
+            awaited_epoch = handshake.epochs.newest_read
+        self._awaited_epoch = awaited_epoch
+        if awaited_epoch > epoch:
+            self._reassembler.enter_epoch(awaited_epoch)
+        return True
+
+    def _refuse(self, message: HandshakeMessage, now: float) -> bool:
+        """Raise for a message that is not awaited, or return False where anyone can forge it."""
         if message.epoch or not self._forgiving:
             raise _unexpected(message.message_type, message.epoch)
         self._reassembler.wait_again()
@@ -222,41 +266,6 @@ class HandshakeDriver:
             handshake.outcome.version is not DtlsVersion.DTLS12
             and not handshake.config.strict_plaintext
         )
-
-    def _accept(self, message: HandshakeMessage, now: float) -> bool:
-        handshake, outcome, flight = (
-            self._handshake,
-            self._handshake.outcome,
-            self._handshake.flight,
-        )
-        in_handshake = not outcome.completed
-        generation = flight.generation
-        epoch = self._awaited_epoch
-        try:
-            following = self._awaiting.accept(message, now)
-        except HandshakeFault as fault:
-            undecided = outcome.version is None and self._forgiving
-            if undecided and fault.alert is Alert.DECODE_ERROR:
-                # damaged, or forged: the real hello is still to come
-                self._reassembler.wait_again()
-                handshake.context.discard(DtlsDiscard.UNDECODABLE_HELLO, now)
-                return False
-            raise
-        except OctetsError as error:
-            raise misbehaved(
-                Alert.DECODE_ERROR, DtlsRule.MALFORMED_MESSAGE, "RFC 8446 section 6.2", str(error)
-            ) from error
-        answered = in_handshake and flight.generation != generation
-        self._answered = self._answered or answered
-        acknowledged = in_handshake and flight.outstanding and not answered
-        if acknowledged and outcome.version is DtlsVersion.DTLS13:
-            # the first message of the answer acknowledges our flight (section 7.1); in 1.2 the
-            # whole answer does, since only repetition asks for its rest (RFC 6347 section 4.2.4)
-            flight.begin()
-        self.expect(following)
-        if self._awaited_epoch > epoch:
-            self._reassembler.enter_epoch(self._awaited_epoch)
-        return True
 
 
 def _unexpected(message_type: int, epoch: int) -> HandshakeFault:

@@ -30,20 +30,17 @@ class EpochTable:
 
     def install_read(self, keys: ReadKeys) -> None:
         """Accept records of one more epoch."""
-        if keys.epoch > MAX_EPOCH:
+        epoch = keys.epoch
+        if epoch > MAX_EPOCH:
             raise misbehaved(
                 Alert.UNEXPECTED_MESSAGE, DtlsRule.UNEXPECTED_MESSAGE, "RFC 9147 section 4.2.1"
             )
-        self._read[keys.epoch] = keys
-        self.newest_read = max(self.newest_read, keys.epoch)
+        self._read[epoch] = keys
+        if epoch > self.newest_read:
+            self.newest_read = epoch
         # the two bits of a header mean the newest epoch that they fit, never a future one
         # (RFC 9147 section 4.2.2)
-        self._by_bits[keys.epoch & 3] = keys
-
-    def replace_read(self, keys: ReadKeys) -> None:
-        """Read an epoch that is installed through other keys of its own."""
-        self._read[keys.epoch] = keys
-        self._by_bits[keys.epoch & 3] = keys
+        self._by_bits[epoch & 3] = keys
 
     def install_write(self, keys: WriteKeys) -> None:
         """Be able to send in one more epoch; the newest is the one for data and ACKs."""

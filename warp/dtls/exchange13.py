@@ -6,7 +6,6 @@ order of the messages; the state after the handshake is here, because it is the 
 
 from __future__ import annotations
 
-from functools import partial
 from typing import ClassVar, Final
 
 from warp.crypto import PeerCertificate, SignatureScheme, constant_time_equal
@@ -17,7 +16,7 @@ from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.key_update import KeyUpdater
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
-from warp.dtls.record13 import ParkedReadKeys13, ReadKeys13
+from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.schedule13 import Exporter13, Schedule13, TrafficSecrets
 from warp.errors import InternalError
 
@@ -34,85 +33,76 @@ class Exchange13:
     """The secrets of one handshake, kept until it is done."""
 
     __slots__ = (
-        "_application", "_is_client", "_read3", "handshake", "schedule", "secrets", "transcript",
+        "_own_data", "_own_finished", "_peer_data", "_peer_finished", "_read2", "_read3",
+        "handshake", "schedule", "transcript",
     )  # fmt: skip
 
     def __init__(self, handshake: Handshake, schedule: Schedule13) -> None:
         self.handshake: Final = handshake
         self.schedule: Final = schedule
         self.transcript: Final = handshake.transcript
-        self._is_client: Final = handshake.role is DtlsRole.CLIENT
-        self.secrets = TrafficSecrets(b"", b"")
-        self._application = TrafficSecrets(b"", b"")
+        self._own_finished = self._peer_finished = b""
+        self._own_data = self._peer_data = b""  # traffic secrets of epoch 3
+        self._read2: ReadKeys13 | None = None
         self._read3: ReadKeys13 | None = None
 
     def enter_handshake_epoch(self, shared_secret: bytes) -> None:
         """Derive epoch 2 from the key agreement; the transcript ends with the ServerHello."""
-        handshake = self.handshake
-        self.secrets = self.schedule.handshake_secrets(shared_secret, self.transcript.digest())
+        handshake, schedule = self.handshake, self.schedule
+        secrets = schedule.handshake_secrets(shared_secret, self.transcript.digest())
         if handshake.key_log.wanted:
-            handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", self.secrets.client)
-            handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", self.secrets.server)
-        own, peer = self._own_first(self.secrets)
-        handshake.install_write(self.schedule.write_keys(HANDSHAKE_EPOCH, own))
-        handshake.install_read(self.schedule.read_keys(HANDSHAKE_EPOCH, peer))
+            handshake.log_secret("CLIENT_HANDSHAKE_TRAFFIC_SECRET", secrets.client)
+            handshake.log_secret("SERVER_HANDSHAKE_TRAFFIC_SECRET", secrets.server)
+        own, peer = self._own_first(secrets)
+        # derived at once: records in both directions are sure to come, and a Finished
+        own_keys, self._own_finished = schedule.handshake_keys(own)
+        peer_keys, self._peer_finished = schedule.handshake_keys(peer)
+        handshake.install_write(WriteKeys13(HANDSHAKE_EPOCH, schedule.aead, own_keys.copy))
+        self._read2 = ReadKeys13(HANDSHAKE_EPOCH, schedule.aead, peer_keys.copy)
+        handshake.install_read(self._read2)
 
     def derive_application(self) -> None:
         """Derive epoch 3 and the exporter; the transcript ends with the server's Finished."""
         handshake = self.handshake
         secrets, exporter = self.schedule.application_secrets(self.transcript.digest())
-        self._application = secrets
         if handshake.key_log.wanted:
             handshake.log_secret("CLIENT_TRAFFIC_SECRET_0", secrets.client)
             handshake.log_secret("SERVER_TRAFFIC_SECRET_0", secrets.server)
             handshake.log_secret("EXPORTER_SECRET", exporter)
+        self._own_data, self._peer_data = self._own_first(secrets)
         handshake.outcome.exporter = Exporter13(exporter, self.schedule.hash_name)
 
     def install_data_write(self) -> None:
         """Be able to send in epoch 3."""
-        own, _ = self._own_first(self._application)
-        self.handshake.install_write(self.schedule.write_keys(DATA_EPOCH, own))
+        self.handshake.install_write(self.schedule.write_keys(DATA_EPOCH, self._own_data))
 
     def install_data_read(self) -> None:
         """Be able to receive in epoch 3."""
-        _, peer = self._own_first(self._application)
-        self._read3 = self.schedule.read_keys(DATA_EPOCH, peer)
+        self._read3 = self.schedule.read_keys(DATA_EPOCH, self._peer_data)
         self.handshake.install_read(self._read3)
 
     def establish(self, now: float) -> Awaiting:
         """Complete the handshake and return the state that stays."""
         handshake = self.handshake
-        own, peer = self._own_first(self._application)
-        if self._read3 is None:
+        if self._read2 is None or self._read3 is None:
             raise InternalError("the handshake completes without keys for data")
-        handshake.key_updater = KeyUpdater(
+        handshake.key_updater = updater = KeyUpdater(
             (handshake.context, handshake.epochs, handshake.flight),
             self.schedule,
-            peer,
-            own,
+            self._peer_data,
+            self._own_data,
             self._read3,
             handshake.entropy,
         )
         handshake.complete(now)
-        self._park_handshake_epoch()
+        self._read2.park()  # the peer writes in epoch 2 again only if our last words were lost
         if handshake.role is DtlsRole.CLIENT:
-            return ClientEstablished(handshake.key_updater)
-        return Established(handshake.key_updater)
+            return ClientEstablished(updater)
+        return Established(updater)
 
-    def _park_handshake_epoch(self) -> None:
-        """The peer writes in epoch 2 again only if our last words were lost."""
-        epochs = self.handshake.epochs
-        keys = epochs.read_keys(HANDSHAKE_EPOCH)
-        if isinstance(keys, ReadKeys13):
-            _, secret = self._own_first(self.secrets)
-            make = partial(self.schedule.read_keys, HANDSHAKE_EPOCH, secret)
-            epochs.replace_read(ParkedReadKeys13(keys, make))
-
-    def check_finished(self, sender: DtlsRole, message: HandshakeMessage) -> None:
-        """Raise decrypt_error unless a Finished sums up the handshake that we have seen."""
-        secrets = self.secrets
-        secret = secrets.client if sender is DtlsRole.CLIENT else secrets.server
-        expected = self.schedule.verify_data(secret, self.transcript.digest())
+    def check_finished(self, message: HandshakeMessage) -> None:
+        """Raise decrypt_error unless the peer's Finished sums up the handshake as we saw it."""
+        expected = self.schedule.verify_data(self._peer_finished, self.transcript.digest())
         if not constant_time_equal(expected, message.body):
             raise misbehaved(Alert.DECRYPT_ERROR, DtlsRule.BAD_FINISHED, "RFC 8446 section 4.4.4")
 
@@ -153,12 +143,12 @@ class Exchange13:
 
     def send_finished(self) -> None:
         """Queue our Finished."""
-        own, _ = self._own_first(self.secrets)
-        verify_data = self.schedule.verify_data(own, self.transcript.digest())
+        verify_data = self.schedule.verify_data(self._own_finished, self.transcript.digest())
         self.handshake.send_message(HandshakeType.FINISHED, verify_data, HANDSHAKE_EPOCH)
 
     def _own_first(self, secrets: TrafficSecrets) -> tuple[bytes, bytes]:
-        return secrets if self._is_client else (secrets.server, secrets.client)
+        client, server = secrets
+        return secrets if self.handshake.role is DtlsRole.CLIENT else (server, client)
 
 
 def signed_content(sender: DtlsRole, digest: bytes) -> bytes:

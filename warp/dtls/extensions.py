@@ -12,7 +12,7 @@ import enum
 import functools
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, ParamSpec, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.octets import OctetsError, Reader, vector8, vector16
@@ -40,18 +40,17 @@ _HEAD: Final = struct.Struct("!HH")
 REMEMBERED: Final = 16
 """How many bodies a decoder remembers that has the same few to read in every handshake."""
 
-_P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def strict(section: str, what: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R]]:
+def strict(section: str, what: str) -> Callable[[Callable[[bytes], _R]], Callable[[bytes], _R]]:
     """Turn running out of bytes, or having some left, into a fatal decode_error."""
 
-    def decorate(decode: Callable[_P, _R]) -> Callable[_P, _R]:
+    def decorate(decode: Callable[[bytes], _R]) -> Callable[[bytes], _R]:
         @functools.wraps(decode)
-        def checked(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        def checked(body: bytes) -> _R:
             try:
-                return decode(*args, **kwargs)
+                return decode(body)
             except OctetsError as error:
                 detail = f"{what}: {error}"
                 raise misbehaved(
@@ -71,11 +70,11 @@ def decode_extensions(block: bytes) -> Extensions:
     found: Extensions = {}
     pos, end = 0, len(block)
     while pos < end:
-        if pos + 4 > end:
-            raise OctetsError("truncated extension")
-        kind = block[pos] << 8 | block[pos + 1]
         start = pos + 4
-        pos = start + (block[pos + 2] << 8 | block[pos + 3])
+        if start > end:
+            raise OctetsError("truncated extension")
+        kind, length = _HEAD.unpack_from(block, pos)
+        pos = start + length
         if pos > end:
             raise OctetsError("extension reaches beyond its block")
         if kind in found:
@@ -179,12 +178,18 @@ def decode_key_shares(body: bytes) -> dict[int, bytes]:
 
     Two shares for one group are an illegal_parameter (RFC 8446 section 4.2.8).
     """
-    outer = Reader(body)
-    reader = Reader(outer.vector16())
-    outer.expect_end()
+    pos, end = 2, len(body)
+    if end < 2 or (body[0] << 8 | body[1]) != end - 2:
+        raise OctetsError("key shares of another length than they say")
     shares: dict[int, bytes] = {}
-    while reader.remaining():
-        group, share = _key_share_entry(reader)
+    while pos < end:
+        start = pos + 4
+        if start > end:
+            raise OctetsError("truncated key share")
+        group, length = _HEAD.unpack_from(body, pos)
+        pos = start + length
+        if not length or pos > end:
+            raise OctetsError("a key share that is empty, or reaches beyond its list")
         if group in shares:
             raise misbehaved(
                 Alert.ILLEGAL_PARAMETER,
@@ -192,7 +197,7 @@ def decode_key_shares(body: bytes) -> dict[int, bytes]:
                 "RFC 8446 section 4.2.8",
                 "two shares for one group",
             )
-        shares[group] = share
+        shares[group] = body[start:pos]
     return shares
 
 
@@ -212,13 +217,6 @@ def decode_key_share(body: bytes) -> tuple[int, bytes]:
 def encode_key_share(group: int, share: bytes) -> bytes:
     """Return one share: the body of a ServerHello's key_share, or an entry of a ClientHello's."""
     return _HEAD.pack(group, len(share)) + share
-
-
-def _key_share_entry(reader: Reader) -> tuple[int, bytes]:
-    group, share = reader.u16(), reader.vector16()
-    if not share:
-        raise OctetsError("empty key share")
-    return group, share
 
 
 # the small ones ---------------------------------------------------------------------------------

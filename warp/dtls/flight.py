@@ -14,12 +14,14 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from itertools import groupby
+from operator import attrgetter
+from typing import ClassVar, Final, TypeAlias
 
 from warp.dtls.context import Context, DtlsTimer
 from warp.dtls.epochs import EpochTable
 from warp.dtls.events import FlightAcknowledged
-from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE
+from warp.dtls.records import CHANGE_CIPHER_SPEC, HANDSHAKE, WriteKeys
 
 FRAGMENT_HEADER_LENGTH: Final = 12
 RECORDS_A_BURST: Final = 10  # RFC 9147 section 5.8.3
@@ -39,61 +41,60 @@ class AckEffect(enum.Enum):
 
 
 class OutgoingMessage:
-    """One handshake message with the ranges that the peer has; or a ChangeCipherSpec."""
+    """One handshake message, and in `missing` the ranges of it that the peer does not have.
 
-    __slots__ = ("_acked", "body", "content_type", "epoch", "message_seq", "message_type")
+    An empty message is one range of no bytes.
+    """
 
-    def __init__(
-        self, epoch: int, message_type: int, message_seq: int, body: bytes, content_type: int
-    ) -> None:
-        self.epoch = epoch
-        self.content_type = content_type
-        self.message_type = message_type
-        self.message_seq = message_seq
-        self.body = body
-        self._acked: tuple[tuple[int, int], ...] = ()
+    __slots__ = ("body", "epoch", "message_seq", "message_type", "missing")
+
+    content_type: ClassVar[int] = HANDSHAKE
+    header_length: ClassVar[int] = FRAGMENT_HEADER_LENGTH
+
+    def __init__(self, epoch: int, message_type: int, message_seq: int, body: bytes) -> None:
+        self.epoch: Final = epoch
+        self.message_type: Final = message_type
+        self.message_seq: Final = message_seq
+        self.body: Final = body
+        self.missing = [(0, len(body))]
 
     def fragment(self, start: int, end: int) -> bytes:
         """Return header and bytes of one range."""
         body = self.body
-        if self.content_type == CHANGE_CIPHER_SPEC:
-            return body
         size = len(body)
-        header = _HEADER.pack(
-            self.message_type << 24 | size,
-            self.message_seq,
-            start >> 8,
-            (start & 0xFF) << 24 | (end - start),
-        )
-        return header + (body if end - start == size else body[start:end])
+        kind_and_size = self.message_type << 24 | size
+        if end - start == size:
+            return _HEADER.pack(kind_and_size, self.message_seq, 0, size) + body
+        place = (start & 0xFF) << 24 | (end - start)
+        return _HEADER.pack(kind_and_size, self.message_seq, start >> 8, place) + body[start:end]
 
     def acknowledge(self, start: int, end: int) -> None:
-        """Note that the peer has this range. An empty message is one range of no bytes."""
-        merged: list[tuple[int, int]] = []
-        for low, high in sorted([*self._acked, (start, end)]):
-            if merged and low <= merged[-1][1]:
-                merged[-1] = (merged[-1][0], max(merged[-1][1], high))
-            else:
-                merged.append((low, high))
-        self._acked = tuple(merged)
-
-    def missing(self) -> list[tuple[int, int]]:
-        """Return the ranges that the peer has not acknowledged."""
-        if not self._acked:
-            return [(0, len(self.body))]
-        if not self.body:
-            return []
-        out: list[tuple[int, int]] = []
-        position = 0
-        for low, high in self._acked:
-            if low > position:
-                out.append((position, low))
-            position = high
-        if position < len(self.body):
-            out.append((position, len(self.body)))
-        return out
+        """Note that the peer has this range."""
+        left: list[tuple[int, int]] = []
+        for low, high in self.missing:
+            if low < start:
+                left.append((low, min(start, high)))
+            if end < high:
+                left.append((max(end, low), high))
+        self.missing = left
 
 
+class _ChangeCipherSpec(OutgoingMessage):
+    """DTLS 1.2's announcement of epoch 1 (RFC 5246 section 7.1): no message, but sent as one is."""
+
+    __slots__ = ()
+
+    content_type: ClassVar[int] = CHANGE_CIPHER_SPEC
+    header_length: ClassVar[int] = 0
+
+    def __init__(self) -> None:
+        super().__init__(0, 0, 0, b"\x01")
+
+    def fragment(self, start: int, end: int) -> bytes:
+        return self.body
+
+
+_EPOCH_OF: Final = attrgetter("epoch")
 _Ranges: TypeAlias = list[tuple[OutgoingMessage, int, int]]
 _Sent: TypeAlias = dict[tuple[int, int], _Ranges]
 """What each record carried, by epoch and sequence number."""
@@ -107,7 +108,6 @@ class Flight:
         "_backlog",
         "_context",
         "_epochs",
-        "_messages",
         "_repaired",
         "_reply_expected",
         "_rto_s",
@@ -117,13 +117,15 @@ class Flight:
         "_unsent",
         "generation",
         "next_message_seq",
+        "outstanding",
         "timeouts",
     )
 
     def __init__(self, context: Context, epochs: EpochTable) -> None:
         self._context = context
         self._epochs = epochs
-        self._messages: list[OutgoingMessage] = []
+        self.outstanding: list[OutgoingMessage] = []
+        """What is queued, or sent and not acknowledged."""
         self._unsent: list[OutgoingMessage] = []
         self._sent: _Sent = {}
         self._backlog: list[tuple[bytes, int]] = []  # datagrams with the number of their records
@@ -138,14 +140,9 @@ class Flight:
         self.timeouts = 0
 
     @property
-    def outstanding(self) -> bool:
-        """Tell whether something is queued, or sent and not acknowledged."""
-        return bool(self._messages)
-
-    @property
     def awaits_reply(self) -> bool:
         """Tell whether something is outstanding that is repeated until it is answered."""
-        return self._reply_expected and bool(self._messages)
+        return self._reply_expected and bool(self.outstanding)
 
     @property
     def rto_s(self) -> float:
@@ -157,31 +154,32 @@ class Flight:
     def begin(self) -> None:
         """Drop what was outstanding: the peer's answer has acknowledged it."""
         self.generation += 1
-        if not self._messages:
+        if not self.outstanding:
             return  # nothing is kept, and no timer runs, without messages
-        self._messages.clear()
+        self.outstanding.clear()
         self._unsent.clear()
         self._sent.clear()
         self._reply_expected = self._acked_in_part = self._repaired = False
         self._rto_s = 0.0
         self.timeouts = 0
-        self._backlog.clear()
         self._context.timers.cancel(DtlsTimer.RETRANSMIT)
-        self._context.timers.cancel(DtlsTimer.BURST)
+        if self._backlog:
+            self._backlog.clear()
+            self._context.timers.cancel(DtlsTimer.BURST)
 
     def add(self, message_type: int, body: bytes, epoch: int) -> int:
         """Queue one message and return its message_seq."""
         message_seq = self.next_message_seq
-        self.next_message_seq += 1
-        message = OutgoingMessage(epoch, message_type, message_seq, body, HANDSHAKE)
-        self._messages.append(message)
+        self.next_message_seq = message_seq + 1
+        message = OutgoingMessage(epoch, message_type, message_seq, body)
+        self.outstanding.append(message)
         self._unsent.append(message)
         return message_seq
 
     def add_change_cipher_spec(self) -> None:
         """Queue the record that announces epoch 1 (RFC 5246 section 7.1)."""
-        message = OutgoingMessage(0, 0, 0, b"\x01", CHANGE_CIPHER_SPEC)
-        self._messages.append(message)
+        message = _ChangeCipherSpec()
+        self.outstanding.append(message)
         self._unsent.append(message)
 
     # sending ------------------------------------------------------------------------------------
@@ -205,7 +203,7 @@ class Flight:
             if self.timeouts == timeouts:
                 self._context.mtu = min(mtu, self._context.mtu)
         self._context.emit(now, "flight_timeout", {"timeouts": self.timeouts})
-        self._transmit(self._messages, now)
+        self._transmit(self.outstanding, now)
 
     def handle_repetition(self, now: float, *, proven: bool = False) -> None:
         """Resend because the peer repeats what came before: it has nothing of ours.
@@ -213,14 +211,14 @@ class Flight:
         Not once a part is acknowledged, and at most once in half a timeout (section 5.8.1), unless
         it is `proven` that the peer itself has sent its whole flight anew.
         """
-        if not self._messages or self._acked_in_part or self._unsent:
+        if not self.outstanding or self._acked_in_part or self._unsent:
             return
         if self._timers_alone and not proven:
             return
         if now - self._sent_at < self.rto_s / 2 and not proven:
             return
         self._context.emit(now, "flight_repeated", {})
-        self._transmit(self._messages, now)
+        self._transmit(self.outstanding, now)
 
     def handle_burst_timer(self, now: float) -> None:
         """Let the next ten records of a long flight leave."""
@@ -243,26 +241,29 @@ class Flight:
     def _transmit(
         self, messages: Iterable[OutgoingMessage], now: float, *, together: bool = False
     ) -> None:
-        dense = self._context.config.dense_flights
-        packer = _Packer(self._epochs, self._context.mtu, self._sent, dense=dense)
-        self._backlog += packer.pack(list(messages), together=together or dense)
-        while len(self._sent) > REMEMBERED_RECORDS:
-            del self._sent[next(iter(self._sent))]
+        context, sent = self._context, self._sent
+        dense = context.config.dense_flights
+        packer = _Packer(self._epochs, context.mtu, sent, dense=dense)
+        if self._backlog:
+            context.timers.cancel(DtlsTimer.BURST)  # armed anew if something has to wait still
+        self._backlog += packer.pack(messages, together=together or dense)
+        while len(sent) > REMEMBERED_RECORDS:
+            del sent[next(iter(sent))]
         self._sent_at = now
-        self._context.outbox.new_flight = True
+        context.outbox.new_flight = True
         self._release(now)
         self.resume(now)
 
     def _release(self, now: float) -> None:
-        out, records = self._context.outbox.flight, 0
-        while self._backlog:
-            datagram, count = self._backlog[0]
+        backlog, out, records = self._backlog, self._context.outbox.flight, 0
+        while backlog:
+            datagram, count = backlog[0]
             if records and records + count > RECORDS_A_BURST and not self._timers_alone:
                 break
             records += count
             out.append(datagram)
-            del self._backlog[0]
-        if self._backlog:
+            del backlog[0]
+        if backlog:
             self._context.timers.arm(DtlsTimer.BURST, now + self.rto_s / 4)
 
     # acknowledgement ----------------------------------------------------------------------------
@@ -277,22 +278,22 @@ class Flight:
             for message, start, end in self._sent.pop(number, ()):
                 message.acknowledge(start, end)
                 touched = True
-        if not touched or not self._messages:
+        if not touched or not self.outstanding:
             return AckEffect.NOTHING
-        left = [message for message in self._messages if message.missing()]
+        left = [message for message in self.outstanding if message.missing]
         if not left:
             self.begin()
             self._context.events.append(FlightAcknowledged())
             self._context.emit(now, "flight_acknowledged", {})
             return AckEffect.ALL
-        self._messages = left
+        self.outstanding = left
         self._acked_in_part = True
         if self._timers_alone:
             return AckEffect.PART
         self._rto_s, self.timeouts = 0.0, 0
         if not self._repaired:
             self._repaired = True
-            self._transmit(self._messages, now)
+            self._transmit(self.outstanding, now)
         else:
             self.resume(now)
         return AckEffect.PART
@@ -311,7 +312,7 @@ class _Packer:
     follows a message that it has seen before in the same record. A dense one minds neither.
     """
 
-    __slots__ = ("_content", "_datagram", "_dense", "_epoch", "_epochs", "_mtu", "_out",
+    __slots__ = ("_content", "_datagram", "_dense", "_epochs", "_keys", "_mtu", "_out",
                  "_ranges", "_sent", "_size")  # fmt: skip
 
     def __init__(self, epochs: EpochTable, mtu: int, sent: _Sent, *, dense: bool) -> None:
@@ -322,49 +323,41 @@ class _Packer:
         self._out: list[tuple[bytes, int]] = []
         self._datagram: list[bytes] = []
         self._size = 0
+        self._keys: WriteKeys = epochs.plain
         self._content: list[bytes] = []
         self._ranges: _Ranges = []
-        self._epoch = -1
 
-    def pack(self, queue: list[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
+    def pack(self, queue: Iterable[OutgoingMessage], *, together: bool) -> list[tuple[bytes, int]]:
         """Return the datagrams, each with the number of its records."""
-        position = 0
-        while position < len(queue):
-            epoch = queue[position].epoch
-            last = position + 1
-            while together and epoch and last < len(queue) and queue[last].epoch == epoch:
-                last += 1
-            self._pack_group(queue[position:last], epoch)
-            position = last
+        for epoch, messages in groupby(queue, _EPOCH_OF):
+            if together and epoch:
+                self._pack_group(list(messages), epoch)
+            else:
+                for message in messages:
+                    self._pack_group([message], epoch)
         self._close_datagram()
         return self._out
 
     def _pack_group(self, group: list[OutgoingMessage], epoch: int) -> None:
-        overhead = self._epochs.write_keys(epoch).overhead
-        ranges: _Ranges = []
-        total = overhead
-        for message in group:
-            for start, end in message.missing():
-                ranges.append((message, start, end))
-                total += end - start + FRAGMENT_HEADER_LENGTH
+        self._keys = keys = self._epochs.write_keys(epoch)
+        ranges = [(message, start, end) for message in group for start, end in message.missing]
+        content = [message.fragment(start, end) for message, start, end in ranges]
+        total = keys.overhead + sum(map(len, content))
         if epoch and self._mtu - self._size < total <= self._mtu and not self._dense:
             self._close_datagram()
-        self._epoch = epoch
         if total <= self._mtu - self._size:
-            self._ranges = ranges
-            for message, start, end in ranges:
-                self._content.append(message.fragment(start, end))
+            self._content, self._ranges = content, ranges
         else:
             for message, start, end in ranges:
-                self._pack_range(message, start, end, overhead)
+                self._pack_range(message, start, end)
         self._close_record()
 
-    def _pack_range(self, message: OutgoingMessage, start: int, end: int, overhead: int) -> None:
-        header = FRAGMENT_HEADER_LENGTH if message.content_type == HANDSHAKE else 0
+    def _pack_range(self, message: OutgoingMessage, start: int, end: int) -> None:
+        header = self._keys.overhead + message.header_length
         least = 1 if self._dense else _MIN_PIECE
         while True:
             taken = sum(map(len, self._content))
-            room = self._mtu - self._size - overhead - taken - header
+            room = self._mtu - self._size - taken - header
             if room < min(end - start, least) and (self._size or taken):
                 self._close_datagram()
                 continue
@@ -376,17 +369,18 @@ class _Packer:
                 return
 
     def _close_record(self) -> None:
-        if not self._content:
-            return
-        keys = self._epochs.write_keys(self._epoch)
-        self._sent[(self._epoch, keys.next_sequence)] = self._ranges
-        record = keys.seal(self._ranges[0][0].content_type, b"".join(self._content))
-        self._datagram.append(record)
-        self._size += len(record)
-        self._content, self._ranges = [], []
+        ranges = self._ranges
+        if ranges:
+            keys = self._keys
+            self._sent[keys.epoch, keys.next_sequence] = ranges
+            record = keys.seal(ranges[0][0].content_type, b"".join(self._content))
+            self._datagram.append(record)
+            self._size += len(record)
+            self._content, self._ranges = [], []
 
     def _close_datagram(self) -> None:
         self._close_record()
-        if self._datagram:
-            self._out.append((b"".join(self._datagram), len(self._datagram)))
-        self._datagram, self._size = [], 0
+        datagram = self._datagram
+        if datagram:
+            self._out.append((b"".join(datagram), len(datagram)))
+            self._datagram, self._size = [], 0

@@ -93,6 +93,7 @@ from warp.errors import InternalError
 __all__ = ["Awaiting", "Exporter", "Handshake", "HandshakeMessage", "KeyLog", "Outcome"]
 
 _T = TypeVar("_T")
+_TOO_EARLY: Final = "the handshake has not come so far"
 _OVER: Final = "the handshake is over: what only it needs is forgotten"
 
 
@@ -229,8 +230,9 @@ class Handshake:
         outcome = self.outcome
         if outcome.srtp_profile is None and self.config.require_srtp:
             raise misbehaved(Alert.HANDSHAKE_FAILURE, DtlsRule.SRTP_MISSING, "RFC 8827 section 6.5")
-        version, suite = _present(outcome.version), _present(outcome.suite)
-        group = _present(outcome.group)
+        version, suite, group = outcome.version, outcome.suite, outcome.group
+        if version is None or suite is None or group is None:
+            raise InternalError(_TOO_EARLY)
         self.context.events.append(Negotiated(version, suite, group, outcome.srtp_profile))
         if self.context.trace is not None:
             self.context.emit(
@@ -254,8 +256,10 @@ class Handshake:
 
     def send_message(self, message_type: int, body: bytes, epoch: int) -> None:
         """Queue one message of the flight and add it to the transcript."""
-        message_seq = self.flight.add(message_type, body, epoch)
-        self.transcript.add(message_type, message_seq, body)
+        transcript = self._transcript
+        if transcript is None:
+            raise InternalError(_OVER)
+        transcript.add(message_type, self.flight.add(message_type, body, epoch), body)
 
     def send_change_cipher_spec(self) -> None:
         """Queue DTLS 1.2's announcement of the epoch that follows."""
@@ -326,11 +330,12 @@ class Handshake:
     def complete(self, now: float) -> None:
         """Note that both Finished messages are in place, and let go of what only they needed."""
         self.outcome.completed = True
-        self.context.timers.cancel(DtlsTimer.DEADLINE)
+        context = self.context
+        context.timers.cancel(DtlsTimer.DEADLINE)
         # old keys and a last flight stay: the peer may not have what would let it move on
-        self.context.timers.arm(DtlsTimer.FORGET, now + KEEP_OLD_KEYS_S)
-        self.context.events.append(HandshakeCompleted(_present(self.outcome.version)))
-        self.context.emit(now, "handshake_completed", {})
+        context.timers.arm(DtlsTimer.FORGET, now + KEEP_OLD_KEYS_S)
+        context.events.append(HandshakeCompleted(_present(self.outcome.version)))
+        context.emit(now, "handshake_completed", {})
         self._transcript = None
         self._certificate = None
         self._entropy = None
@@ -338,5 +343,5 @@ class Handshake:
 
 def _present(value: _T | None) -> _T:
     if value is None:
-        raise InternalError("the handshake has not come so far")
+        raise InternalError(_TOO_EARLY)
     return value

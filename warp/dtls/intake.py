@@ -11,7 +11,7 @@ counted and skipped; the ones around it in the datagram are kept.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from warp.dtls.context import Context
 from warp.dtls.epochs import EpochTable
@@ -29,7 +29,6 @@ from warp.dtls.records import (
     PLAIN_HEADER,
     PLAIN_HEADER_LENGTH,
     DtlsDiscard,
-    ReadKeys,
 )
 from warp.dtls.suites import DtlsVersion
 from warp.errors import Discard
@@ -39,6 +38,7 @@ HELD_RECORDS: Final = 64
 HELD_BYTES: Final = 64 * 1024
 MAX_RECORD: Final = HEADER_LENGTH + MAX_CONTENT + MAX_EXPANSION13  # of 1.3, protected
 _REMEMBERED: Final = 64
+_TELLS_LENGTH: Final = CONNECTION_ID | HAS_LENGTH
 _PLAIN_TYPES: Final = (CHANGE_CIPHER_SPEC, ALERT, HANDSHAKE, APPLICATION_DATA, ACK)
 
 
@@ -72,8 +72,8 @@ class Intake:
         if len(data) < MIN_DATAGRAM or not 20 <= data[0] <= 63:
             self._context.discard(DtlsDiscard.NOT_DTLS, now)
             return
-        position = 0
-        while position < len(data):
+        position, size = 0, len(data)
+        while position < size:
             end = self._record_end(data, position)
             if end is None:
                 self._context.discard(DtlsDiscard.TRUNCATED, now)
@@ -114,30 +114,20 @@ class Intake:
         """Return where the record ends, or None when that cannot be told."""
         first = data[start]
         if first >> 5 == 1:
-            if first & CONNECTION_ID:  # of unknown length: the rest cannot be told apart
-                return len(data)
-            if not first & HAS_LENGTH:
-                return len(data)
+            if first & _TELLS_LENGTH != HAS_LENGTH:
+                return len(data)  # nor can what follows a connection id, of unknown length, be told
             body = start + (5 if first & WIDE_SEQUENCE else 4)
-            if body > len(data):
-                return None
-            end = body + (data[body - 2] << 8 | data[body - 1])
         else:
-            if start + PLAIN_HEADER_LENGTH > len(data):
-                return None
-            end = start + PLAIN_HEADER_LENGTH + (data[start + 11] << 8 | data[start + 12])
+            body = start + PLAIN_HEADER_LENGTH
+        if body > len(data):
+            return None
+        end = body + (data[body - 2] << 8 | data[body - 1])
         return end if end <= len(data) else None
 
     def _open(self, data: bytes, start: int, end: int) -> Record:
         first = data[start]
-        if first >> 5 == 1:
-            return self._open_unified(data, start, end)
-        if first not in _PLAIN_TYPES:
-            raise Discard(DtlsDiscard.UNKNOWN_TYPE)
-        return self._open_plain_header(data, start, end)
-
-    def _open_unified(self, data: bytes, start: int, end: int) -> Record:
-        first = data[start]
+        if first >> 5 != 1:
+            return self._open_plain_header(data, start, end)
         if first & CONNECTION_ID:
             raise Discard(DtlsDiscard.CONNECTION_ID)
         if self.version is DtlsVersion.DTLS12:
@@ -149,21 +139,15 @@ class Intake:
             if (first & 3) < 2:  # a first epoch of the handshake is 2 or 3
                 raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
             self._hold(data[start:end])
-        return self._decrypt(keys, data, start, end)
+        content_type, sequence, content = keys.open(data, start, end)
+        return Record(content_type, keys.epoch, sequence, content)
 
     def _open_plain_header(self, data: bytes, start: int, end: int) -> Record:
         content_type, _, epoch, high, low, length = PLAIN_HEADER.unpack_from(data, start)
+        if content_type not in _PLAIN_TYPES:
+            raise Discard(DtlsDiscard.UNKNOWN_TYPE)
         if epoch:
-            if self.version is DtlsVersion.DTLS13:
-                raise Discard(DtlsDiscard.PLAINTEXT)
-            if length > MAX_CONTENT + MAX_EXPANSION12:
-                raise Discard(DtlsDiscard.TOO_LONG)
-            keys = self._epochs.read_keys(epoch)
-            if keys is None:
-                if epoch != 1:
-                    raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
-                self._hold(data[start:end])
-            return self._decrypt(keys, data, start, end)
+            return self._open_sealed(data, start, end, epoch)
         if not self.holding:
             raise Discard(DtlsDiscard.PLAINTEXT)
         strict = self._context.config.strict_plaintext
@@ -173,11 +157,12 @@ class Intake:
             )
         if content_type == APPLICATION_DATA or not length or length > MAX_CONTENT:
             raise Discard(DtlsDiscard.PLAINTEXT)
-        mark = hash(data[start:end])
-        if mark in self._seen:
+        seen, mark = self._seen, hash(data[start:end])
+        if mark in seen:
             raise Discard(DtlsDiscard.REPLAY)
-        self._seen.append(mark)
-        del self._seen[:-_REMEMBERED]
+        seen.append(mark)
+        if len(seen) > _REMEMBERED:
+            del seen[0]
         content = data[start + PLAIN_HEADER_LENGTH : end]
         if content_type == CHANGE_CIPHER_SPEC and content != b"\1" and strict:
             raise misbehaved(
@@ -185,15 +170,22 @@ class Intake:
             )
         return Record(content_type, 0, high << 32 | low, content)
 
-    @staticmethod
-    def _decrypt(keys: ReadKeys | None, data: bytes, start: int, end: int) -> Record:
+    def _open_sealed(self, data: bytes, start: int, end: int, epoch: int) -> Record:
+        """Open a record of DTLS 1.2's epoch 1, whose header is the plain one."""
+        if self.version is DtlsVersion.DTLS13:
+            raise Discard(DtlsDiscard.PLAINTEXT)
+        if end - start - PLAIN_HEADER_LENGTH > MAX_CONTENT + MAX_EXPANSION12:
+            raise Discard(DtlsDiscard.TOO_LONG)
+        keys = self._epochs.read_keys(epoch)
         if keys is None:
-            raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
+            if epoch != 1:
+                raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
+            self._hold(data[start:end])
         content_type, sequence, content = keys.open(data, start, end)
         return Record(content_type, keys.epoch, sequence, content)
 
-    def _hold(self, record: bytes) -> None:
-        """Keep a record whose keys may still come. Silent when kept; bounded."""
+    def _hold(self, record: bytes) -> NoReturn:
+        """Keep a record whose keys may still come, if there is room. Raises Discard either way."""
         if not self.holding:
             raise Discard(DtlsDiscard.UNKNOWN_EPOCH)
         if len(self._held) >= HELD_RECORDS or self._held_bytes + len(record) > HELD_BYTES:

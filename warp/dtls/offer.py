@@ -60,9 +60,10 @@ class ClientOffer:
             suites=_suites(config.versions, config.suites),
             extensions=_extensions(config, groups, self.shares),
         )
-        room = config.min_hello - self.hello.encoded_length() - EXTENSION_HEADER
-        if room >= 0:
-            self.hello.extensions[ExtensionType.PADDING] = bytes(room)
+        if config.min_hello:
+            room = config.min_hello - self.hello.encoded_length() - EXTENSION_HEADER
+            if room >= 0:
+                self.hello.extensions[ExtensionType.PADDING] = bytes(room)
 
     def share_for(self, group: int) -> KeyShare | None:
         """Return our half for a group, if we sent one."""

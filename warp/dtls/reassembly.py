@@ -4,8 +4,9 @@ Called by the handshake desk with every fragment of every record. Fragments may 
 any order, change their boundaries between retransmissions and claim absurd lengths: nothing is
 allocated before its bytes are there.
 
-    record ─▶ split_fragments() ─▶ take_whole() ─▶ the next message, when one fragment is all of it
-                  └▶ receive() ─▶ buffered by message_seq, ranges merged ─▶ pop() the next whole one
+    record ─▶ take_whole() ─▶ the next message, as long as one fragment is all of it
+       └▶ split_fragments() ─▶ receive() ─▶ buffered by message_seq, ranges merged
+                                              └▶ pop() the next whole one
 """
 
 from __future__ import annotations
@@ -55,10 +56,14 @@ class Verdict(enum.Enum):
     REFUSED = "refused"
 
 
-def split_fragments(content: bytes, epoch: int, limit: int) -> tuple[list[Fragment], bool]:
-    """Return the fragments of a record, `limit` at most, and whether they are all there is."""
+def split_fragments(
+    content: bytes, epoch: int, limit: int, position: int = 0
+) -> tuple[list[Fragment], bool]:
+    """Return the fragments of a record from `position` on, `limit` at most, and whether nothing
+    else follows.
+    """
     fragments: list[Fragment] = []
-    position, size = 0, len(content)
+    size = len(content)
     while position < size and len(fragments) < limit:
         start = position + FRAGMENT_HEADER_LENGTH
         if start > size:
@@ -134,22 +139,29 @@ class Reassembler:
         self._strict = strict
         self.next_seq = 0
 
-    def take_whole(self, fragment: Fragment) -> HandshakeMessage | None:
-        """Return the awaited message if the fragment is all of it and nothing else is buffered.
+    def take_whole(self, content: bytes, start: int, epoch: int) -> HandshakeMessage | None:
+        """Return the awaited message if the fragment at `start` of a record is all of it.
 
-        None leaves everything to `receive`. Almost every message comes so.
+        None, also while something is buffered, leaves everything to `receive`. Almost every
+        message comes so.
         """
-        message_type, length, message_seq, offset, data, epoch = fragment
+        body = start + FRAGMENT_HEADER_LENGTH
+        if body > len(content):
+            return None
+        head, message_seq, offset_high, tail = _FRAGMENT_HEADER.unpack_from(content, start)
+        length = head & 0xFFFFFF
+        end = body + length
         if (
             message_seq != self.next_seq
-            or offset
-            or len(data) != length
+            or offset_high
+            or tail != length  # nor is there a low byte of the offset
             or length > MAX_MESSAGE
+            or end > len(content)
             or self._partials
         ):
             return None
         self.next_seq = message_seq + 1
-        return HandshakeMessage(message_type, message_seq, data, epoch)
+        return HandshakeMessage(head >> 24, message_seq, content[body:end], epoch)
 
     def receive(self, fragment: Fragment) -> Verdict:
         """Take one fragment in. Raises HandshakeFault for absurdities under protection.

@@ -11,8 +11,8 @@ Called by the epoch table for every protected record: this is the hot path of da
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from warp.crypto import TAG_LENGTH, Aead, AeadKind, DecryptError, RecordNumberMask
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
@@ -35,20 +35,29 @@ _WINDOW_MASK: Final = (1 << WINDOW) - 1
 _TYPE_BYTES: Final = tuple(bytes((value,)) for value in range(256))
 
 
+_Operation: TypeAlias = Callable[[bytes, bytes, bytes], bytes]
+_Ciphers: TypeAlias = tuple[_Operation, Callable[[bytes], bytes], int]
+"""The AEAD in one direction, the mask of the record numbers, the IV as a number."""
+
+_Derive: TypeAlias = Callable[[], Sequence[bytes]]
+"""Returns key, IV and record number key. Called when a record needs them: the ciphers are
+kilobytes, and many an epoch has no record in one direction, or never any more."""
+
+
 class WriteKeys13:
     """Keys of one epoch that we send in. Always a 16-bit sequence and a length, as all peers do."""
 
-    __slots__ = ("_encrypt", "_first", "_iv", "_mask", "epoch", "next_sequence")
+    __slots__ = ("_ciphers", "_derive", "_first", "_kind", "epoch", "next_sequence")
 
     overhead: Final = OVERHEAD
 
-    def __init__(self, epoch: int, kind: AeadKind, key: bytes, iv: bytes, sn_key: bytes) -> None:
+    def __init__(self, epoch: int, kind: AeadKind, derive: _Derive) -> None:
         self.epoch = epoch
         self.next_sequence = 0
         self._first: Final = UNIFIED | WIDE_SEQUENCE | HAS_LENGTH | (epoch & EPOCH_BITS)
-        self._iv: Final = int.from_bytes(iv, "big")
-        self._encrypt: Final = Aead(kind, key).seal
-        self._mask: Final = RecordNumberMask(kind, sn_key).mask
+        self._kind: Final = kind
+        self._derive: Final = derive
+        self._ciphers: _Ciphers | None = None
 
     def seal(self, content_type: int, content: bytes) -> bytes:
         """Return one record. Raises InvalidState when the sequence numbers are used up."""
@@ -56,39 +65,40 @@ class WriteKeys13:
         if sequence > MAX_SEQUENCE:
             raise InvalidState("the sequence numbers of this epoch are used up")
         self.next_sequence = sequence + 1
-        low = sequence & 0xFFFF
-        length = len(content) + 17
-        ciphertext = self._encrypt(
-            (self._iv ^ sequence).to_bytes(12, "big"),
+        encrypt, mask, iv = self._ciphers or self._make_ciphers()
+        first, low, length = self._first, sequence & 0xFFFF, len(content) + 17
+        ciphertext = encrypt(
+            (iv ^ sequence).to_bytes(12),
             content + _TYPE_BYTES[content_type],
-            _HEADER.pack(self._first, low, length),
+            _HEADER.pack(first, low, length),
         )
-        mask = self._mask(ciphertext[:16])
-        return _HEADER.pack(self._first, low ^ (mask[0] << 8 | mask[1]), length) + ciphertext
+        hidden = mask(ciphertext[:16])
+        return _HEADER.pack(first, low ^ (hidden[0] << 8 | hidden[1]), length) + ciphertext
+
+    def _make_ciphers(self) -> _Ciphers:
+        key, iv, sn_key = self._derive()
+        seal, mask = Aead(self._kind, key).seal, RecordNumberMask(self._kind, sn_key).mask
+        self._ciphers = made = (seal, mask, int.from_bytes(iv))
+        return made
 
 
 class ReadKeys13:
     """Keys of one epoch that we receive in, with the replay window (RFC 9147 section 4.5.1)."""
 
-    __slots__ = ("_decrypt", "_iv", "_mask", "_seen", "_top", "epoch", "failures")
+    __slots__ = ("_ciphers", "_derive", "_kind", "_seen", "_top", "epoch", "failures")
 
-    def __init__(self, epoch: int, kind: AeadKind, key: bytes, iv: bytes, sn_key: bytes) -> None:
+    def __init__(self, epoch: int, kind: AeadKind, derive: _Derive) -> None:
         self.epoch = epoch
         self.failures = 0
         self._top = -1  # highest sequence number that has decrypted
         self._seen = 0  # bit n: number top - n has decrypted
-        self._iv: Final = int.from_bytes(iv, "big")
-        self._decrypt: Final = Aead(kind, key).open
-        self._mask: Final = RecordNumberMask(kind, sn_key).mask
+        self._kind: Final = kind
+        self._derive: Final = derive
+        self._ciphers: _Ciphers | None = None
 
-    @property
-    def window(self) -> tuple[int, int]:
-        """The replay window, for keys that take the place of these."""
-        return self._top, self._seen
-
-    @window.setter
-    def window(self, window: tuple[int, int]) -> None:
-        self._top, self._seen = window
+    def park(self) -> None:
+        """Let go of the ciphers, not of the window: the peer has most likely left the epoch."""
+        self._ciphers = None
 
     @property
     def used(self) -> bool:
@@ -101,33 +111,36 @@ class ReadKeys13:
         Raises Discard, or HandshakeFault for what only the real peer can have done wrong.
         """
         first = data[start]
-        number_end = start + (3 if first & WIDE_SEQUENCE else 2)
+        wide = first & WIDE_SEQUENCE
+        number_end = start + (3 if wide else 2)
         body = number_end + 2 if first & HAS_LENGTH else number_end
         ciphertext = data[body:end]
         if len(ciphertext) < 16:
             raise Discard(DtlsDiscard.TRUNCATED)
-        mask = self._mask(ciphertext[:16])
-        expected = self._top + 1
-        if first & WIDE_SEQUENCE:
-            low = (data[start + 1] << 8 | data[start + 2]) ^ (mask[0] << 8 | mask[1])
-            header = _TYPE_BYTES[first] + low.to_bytes(2, "big") + data[number_end:body]
+        decrypt, mask, iv = self._ciphers or self._make_ciphers()
+        hidden = mask(ciphertext[:16])
+        top = self._top
+        expected = top + 1
+        if wide:
+            low = (data[start + 1] << 8 | data[start + 2]) ^ (hidden[0] << 8 | hidden[1])
+            header = _TYPE_BYTES[first] + low.to_bytes(2) + data[number_end:body]
             sequence = expected + ((low - expected + 0x8000) & 0xFFFF) - 0x8000
             if sequence < 0:
                 sequence += 0x10000
         else:
-            low = data[start + 1] ^ mask[0]
+            low = data[start + 1] ^ hidden[0]
             header = _TYPE_BYTES[first] + _TYPE_BYTES[low] + data[number_end:body]
             sequence = expected + ((low - expected + 0x80) & 0xFF) - 0x80
             if sequence < 0:
                 sequence += 0x100
         try:
-            inner = self._decrypt((self._iv ^ sequence).to_bytes(12, "big"), ciphertext, header)
+            inner = decrypt((iv ^ sequence).to_bytes(12), ciphertext, header)
         except DecryptError:
             self._count_failure()
             raise Discard(DtlsDiscard.DECRYPTION) from None
         # only after decryption: a forged number must not move the window (section 4.5.1), and
         # how long a refusal takes must not tell whether the number was known
-        ahead = sequence - self._top
+        ahead = sequence - top
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & _WINDOW_MASK if ahead < WINDOW else 1
             self._top = sequence
@@ -139,6 +152,12 @@ class ReadKeys13:
         if content_type and len(inner) <= MAX_CONTENT:
             return content_type, sequence, inner[:-1]
         return self._unpad(inner, sequence)
+
+    def _make_ciphers(self) -> _Ciphers:
+        key, iv, sn_key = self._derive()
+        open_, mask = Aead(self._kind, key).open, RecordNumberMask(self._kind, sn_key).mask
+        self._ciphers = made = (open_, mask, int.from_bytes(iv))
+        return made
 
     def _unpad(self, inner: bytes, sequence: int) -> tuple[int, int, bytes]:
         if len(inner) > MAX_CONTENT + 1:
@@ -158,30 +177,3 @@ class ReadKeys13:
             raise misbehaved(
                 Alert.BAD_RECORD_MAC, DtlsRule.TOO_MANY_FORGERIES, "RFC 9147 section 4.5.3"
             )
-
-
-class ParkedReadKeys13:
-    """An epoch that the peer has most likely left: the ciphers, kilobytes of them, are made again
-    only if a record of it comes. The replay window is kept all the while.
-    """
-
-    __slots__ = ("_keys", "_make", "_window", "epoch")
-
-    def __init__(self, keys: ReadKeys13, make: Callable[[], ReadKeys13]) -> None:
-        """Take the place of `keys`; `make` returns the same keys with an empty window."""
-        self.epoch = keys.epoch
-        self._window: Final = keys.window
-        self._make: Final = make
-        self._keys: ReadKeys13 | None = None
-
-    @property
-    def failures(self) -> int:
-        """Records that did not decrypt since the keys were made again."""
-        return 0 if self._keys is None else self._keys.failures
-
-    def open(self, data: bytes, start: int, end: int) -> tuple[int, int, bytes]:
-        """See `ReadKeys13.open`."""
-        if self._keys is None:
-            self._keys = self._make()
-            self._keys.window = self._window
-        return self._keys.open(data, start, end)

@@ -11,10 +11,18 @@ Called by client13, server13 and the key update.
 from __future__ import annotations
 
 import hashlib
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from warp.crypto import AeadKind, ExpandKey, hkdf_expand_label, hkdf_extract, hmac_digest
+from warp.crypto import (
+    HASH_LENGTHS,
+    AeadKind,
+    ExpandKey,
+    Hmac,
+    hkdf_expand_label,
+    hkdf_extract,
+    hmac_digest,
+)
 from warp.dtls.record13 import ReadKeys13, WriteKeys13
 from warp.dtls.suites import SUITES13
 
@@ -23,6 +31,20 @@ _KEY_LABELS: Final = {
     length: ((b"key", length), (b"iv", _IV_LENGTH), (b"sn", length)) for length in (16, 32)
 }
 """What the keys of a direction are, by the length of the cipher's (RFC 9147 section 4.2.3)."""
+_HANDSHAKE_KEY_LABELS: Final = {
+    (key, digest): (*_KEY_LABELS[key], (b"finished", digest))
+    for key in (16, 32)
+    for digest in (32, 48)
+}
+"""Those, and the key of the Finished, by the length of the hash too (RFC 8446 section 4.4.4)."""
+_HANDSHAKE_LABELS: Final = {
+    length: ((b"c hs traffic", length), (b"s hs traffic", length)) for length in (32, 48)
+}
+_APPLICATION_LABELS: Final = {
+    length: ((b"c ap traffic", length), (b"s ap traffic", length), (b"exp master", length))
+    for length in (32, 48)
+}
+"""What follows from the secret of a stage, by the length of the hash (RFC 8446 section 7.1)."""
 
 
 class TrafficSecrets(NamedTuple):
@@ -33,11 +55,11 @@ class TrafficSecrets(NamedTuple):
 
 
 @lru_cache(maxsize=4)
-def _early_derived(hash_name: str) -> bytes:
-    """Return what goes into the handshake secret when there is no pre-shared key: a constant."""
-    length = hashlib.new(hash_name).digest_size
-    early = hkdf_extract(b"", bytes(length), hash_name)
-    return derive_secret(early, b"derived", _empty_hash(hash_name), hash_name)
+def _extractor(hash_name: str) -> Hmac:
+    """Return what extracts the handshake secret; without a pre-shared key its salt is constant."""
+    early = hkdf_extract(b"", bytes(HASH_LENGTHS[hash_name]), hash_name)
+    salt = derive_secret(early, b"derived", _empty_hash(hash_name), hash_name)
+    return Hmac(salt, hash_name)
 
 
 @lru_cache(maxsize=4)
@@ -65,13 +87,10 @@ class Schedule13:
     def handshake_secrets(self, shared_secret: bytes, digest: bytes) -> TrafficSecrets:
         """Return the secrets of epoch 2; `digest` covers ClientHello to ServerHello."""
         name = self.hash_name
-        key = ExpandKey(hkdf_extract(_early_derived(name), shared_secret, name), name)
+        key = ExpandKey(_extractor(name).digest(shared_secret), name)
         length = len(digest)
         self._derived = key.expand_label(b"derived", _empty_hash(name), length)
-        return TrafficSecrets(
-            key.expand_label(b"c hs traffic", digest, length),
-            key.expand_label(b"s hs traffic", digest, length),
-        )
+        return TrafficSecrets(*key.expand_labels(_HANDSHAKE_LABELS[length], digest))
 
     def application_secrets(self, digest: bytes) -> tuple[TrafficSecrets, bytes]:
         """Return the secrets of epoch 3 and the exporter's.
@@ -82,24 +101,26 @@ class Schedule13:
         length = len(digest)
         master = ExpandKey(hkdf_extract(self._derived, bytes(length), name), name)
         self._derived = b""
-        secrets = TrafficSecrets(
-            master.expand_label(b"c ap traffic", digest, length),
-            master.expand_label(b"s ap traffic", digest, length),
-        )
-        return secrets, master.expand_label(b"exp master", digest, length)
+        client, server, exporter = master.expand_labels(_APPLICATION_LABELS[length], digest)
+        return TrafficSecrets(client, server), exporter
 
-    def verify_data(self, secret: bytes, digest: bytes) -> bytes:
-        """Return the body of a Finished message of the side that owns `secret`."""
-        key = hkdf_expand_label(secret, b"finished", b"", len(secret), self.hash_name)
-        return hmac_digest(key, digest, self.hash_name)
+    def handshake_keys(self, secret: bytes) -> tuple[list[bytes], bytes]:
+        """Return what the keys of epoch 2 are made of, and the key of the Finished."""
+        labels = _HANDSHAKE_KEY_LABELS[self.aead.key_length, len(secret)]
+        *material, finished = ExpandKey(secret, self.hash_name).expand_labels(labels)
+        return material, finished
+
+    def verify_data(self, finished_key: bytes, digest: bytes) -> bytes:
+        """Return the body of a Finished message of the side that owns the key."""
+        return hmac_digest(finished_key, digest, self.hash_name)
 
     def read_keys(self, epoch: int, secret: bytes) -> ReadKeys13:
         """Return the keys to receive in `epoch`."""
-        return ReadKeys13(epoch, self.aead, *self._keys(secret))
+        return ReadKeys13(epoch, self.aead, partial(self._keys, secret))
 
     def write_keys(self, epoch: int, secret: bytes) -> WriteKeys13:
         """Return the keys to send in `epoch`."""
-        return WriteKeys13(epoch, self.aead, *self._keys(secret))
+        return WriteKeys13(epoch, self.aead, partial(self._keys, secret))
 
     def next_secret(self, secret: bytes) -> bytes:
         """Return the traffic secret after a key update (RFC 8446 section 7.2)."""

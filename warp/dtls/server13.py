@@ -18,8 +18,9 @@ leaves with the next drain, and can ride in the response to the check that broug
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable
 from functools import lru_cache
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from warp.crypto import (
     NamedGroup,
@@ -50,6 +51,8 @@ from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
 from warp.dtls.schedule13 import Schedule13
 from warp.dtls.suites import SUITES, SUITES13, CipherSuite, DtlsVersion
+
+_Number = TypeVar("_Number", bound=int)
 
 _COOKIE_LENGTH: Final = 32
 _RANDOM_LENGTH: Final = 32
@@ -102,11 +105,17 @@ def _choose(handshake: Handshake, hello: ClientHello) -> _Choice:
     if not usable:
         raise incompatible(Alert.HANDSHAKE_FAILURE, "no group in common")
     # a round trip costs more than the second-best group
-    group = next((group for group in usable if group in shares), usable[0])
-    offered = hello.srtp_profiles() or ()
-    profiles = handshake.config.srtp_profiles
-    profile = next((profile for profile in profiles if profile in offered), None)
+    group = _first_in(usable, shares) or usable[0]
+    profile = _first_in(handshake.config.srtp_profiles, hello.srtp_profiles() or ())
     return _Choice(group, shares.get(group), scheme, profile)
+
+
+def _first_in(ours: Iterable[_Number], theirs: Container[int]) -> _Number | None:
+    """Return our favourite among the peer's."""
+    for number in ours:
+        if number in theirs:
+            return number
+    return None
 
 
 def _send_retry_request(
@@ -295,6 +304,6 @@ class AwaitFinished(Awaiting):
 
     def accept(self, message: HandshakeMessage, now: float) -> Awaiting:
         """Take the Finished and be done; the driver acknowledges the flight in epoch 3."""
-        self._exchange.check_finished(DtlsRole.CLIENT, message)
+        self._exchange.check_finished(message)
         self._exchange.install_data_read()
         return self._exchange.establish(now)

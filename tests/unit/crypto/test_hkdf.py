@@ -114,5 +114,10 @@ def test_a_key_for_many_labels_expands_as_each_label_alone(hash_name, most):
     for label, context, length in ((b"key", b"", 16), (b"iv", b"", 12), (b"s hs", HELLOS, most)):
         expected = hkdf_expand_label(secret, label, context, length, hash_name)
         assert key.expand_label(label, context, length) == expected
+    labels = ((b"key", 16), (b"iv", 12), (b"s hs", most))
+    for context in (b"", HELLOS):
+        assert key.expand_labels(labels, context) == [
+            hkdf_expand_label(secret, label, context, length, hash_name) for label, length in labels
+        ]
     with pytest.raises(ValueError, match="one block"):
         key.expand_label(b"key", b"", most + 1)

@@ -533,7 +533,7 @@ def small_records(end: DtlsConnection, size: int) -> list[bytes]:
             message(m.message_type, m.message_seq, m.body[at : at + size], at, len(m.body)),
             2,
         )
-        for m in end._handshake.flight._messages
+        for m in end._handshake.flight.outstanding
         for at in range(0, len(m.body), size)
     ]
 

@@ -27,6 +27,22 @@ def piece(start=0, end=None, *, body=BODY, seq=0, kind=1, epoch=0, length=None) 
     return Fragment(kind, len(body) if length is None else length, seq, start, data, epoch)
 
 
+def on_the_wire(fragment: Fragment) -> bytes:
+    """The fragment in a record, built here from RFC 9147 section 5.2."""
+    return (
+        bytes((fragment.message_type,))
+        + fragment.length.to_bytes(3, "big")
+        + fragment.message_seq.to_bytes(2, "big")
+        + fragment.offset.to_bytes(3, "big")
+        + len(fragment.data).to_bytes(3, "big")
+        + fragment.data
+    )
+
+
+def take(reassembler: Reassembler, fragment: Fragment) -> HandshakeMessage | None:
+    return reassembler.take_whole(on_the_wire(fragment), 0, fragment.epoch)
+
+
 def test_whole_message():
     reassembler = Reassembler()
     assert reassembler.receive(piece()) is Verdict.KEPT
@@ -213,14 +229,17 @@ def test_message_seq_never_wraps():
     reassembler.receive(piece(seq=0xFFFF, epoch=3))
     assert reassembler.pop().body == BODY
     for seq in (0, 1, 0xFFFF):
-        assert reassembler.take_whole(piece(seq=seq, epoch=3)) is None
+        assert take(reassembler, piece(seq=seq, epoch=3)) is None
         assert reassembler.receive(piece(seq=seq, epoch=3)) is Verdict.KNOWN
 
 
 def test_a_message_in_one_fragment_is_taken_at_once():
     reassembler = Reassembler()
-    assert reassembler.take_whole(piece(body=b"hello")) == HandshakeMessage(1, 0, b"hello", 0)
-    assert reassembler.take_whole(piece(body=b"", seq=1)) == HandshakeMessage(1, 1, b"", 0)
+    one, two = piece(body=b"hello"), piece(body=b"", seq=1, epoch=2)
+    record = on_the_wire(one) + on_the_wire(two)
+    assert reassembler.take_whole(record, 0, 0) == HandshakeMessage(1, 0, b"hello", 0)
+    assert reassembler.take_whole(record, 17, 2) == HandshakeMessage(1, 1, b"", 2)
+    assert reassembler.take_whole(record, len(record), 2) is None
     assert reassembler.next_seq == 2
 
 
@@ -230,14 +249,20 @@ def test_whatever_is_not_the_whole_awaited_message_takes_the_long_way():
         piece(body=b"early", seq=3),
         Fragment(1, 10, 2, 0, b"half", 0),
         Fragment(1, 4, 2, 4, b"past", 0),
+        Fragment(1, 4, 2, 0x10000, b"past", 0),
+        Fragment(1, 0, 2, 1, b"", 0),
+        Fragment(1, 4, 2, 0, b"longer", 0),
         Fragment(1, MAX_MESSAGE + 1, 2, 0, bytes(MAX_MESSAGE + 1), 0),
     ):
         reassembler = Reassembler()
         reassembler.next_seq = 2
-        assert reassembler.take_whole(odd) is None
+        assert take(reassembler, odd) is None
         assert reassembler.next_seq == 2
+    whole = on_the_wire(piece(body=b"whole", seq=2))
+    for cut in range(len(whole)):
+        assert reassembler.take_whole(whole[:cut], 0, 0) is None
     reassembler.receive(piece(body=b"waits", seq=3))
-    assert reassembler.take_whole(piece(body=b"gap", seq=2)) is None
+    assert take(reassembler, piece(body=b"gap", seq=2)) is None
 
 
 def test_fragments_of_a_record():
@@ -252,3 +277,6 @@ def test_fragments_of_a_record():
     assert split_fragments(one + two[:5], 2, 9) == (whole[0][:1], False)
     assert split_fragments(one + two, 2, 1) == (whole[0][:1], False)
     assert split_fragments(b"", 2, 9) == ([], False)
+    assert split_fragments(one + two, 2, 9, len(one)) == (whole[0][1:], True)
+    assert split_fragments(one + two, 2, 0, len(one)) == ([], False)
+    assert split_fragments(one, 2, 9, len(one)) == ([], True)

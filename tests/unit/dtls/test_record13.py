@@ -9,7 +9,6 @@ from warp.dtls.record13 import (
     MAX_FAILURES,
     OVERHEAD,
     WINDOW,
-    ParkedReadKeys13,
     ReadKeys13,
     WriteKeys13,
 )
@@ -25,7 +24,7 @@ def keys(kind: AeadKind = AeadKind.AES_128_GCM, epoch: int = 3):
         bytes(range(12)),
         bytes(range(1, kind.key_length + 1)),
     )
-    return WriteKeys13(epoch, kind, *material), ReadKeys13(epoch, kind, *material)
+    return WriteKeys13(epoch, kind, lambda: material), ReadKeys13(epoch, kind, lambda: material)
 
 
 def open_(read: ReadKeys13, record: bytes):
@@ -43,9 +42,10 @@ def reseal(write: WriteKeys13, first: int, sequence: int, inner: bytes) -> bytes
     wide, long = bool(first & 8), bool(first & 4)
     number = sequence.to_bytes(8, "big")[-2 if wide else -1 :]
     length = (len(inner) + 16).to_bytes(2, "big") if long else b""
-    nonce = (write._iv ^ sequence).to_bytes(12, "big")
-    body = write._encrypt(nonce, inner, bytes((first,)) + number + length)
-    mask = write._mask(body[:16])
+    encrypt, mask_of, iv = write._ciphers or write._make_ciphers()
+    nonce = (iv ^ sequence).to_bytes(12, "big")
+    body = encrypt(nonce, inner, bytes((first,)) + number + length)
+    mask = mask_of(body[:16])
     hidden = bytes(a ^ b for a, b in zip(number, mask, strict=False))
     return bytes((first,)) + hidden + length + body
 
@@ -201,21 +201,35 @@ def test_a_record_inside_a_datagram():
     assert HEADER_LENGTH == 5
 
 
+def test_keys_are_derived_for_the_first_record():
+    derived = []
+
+    def derive():
+        derived.append(1)
+        return bytes(16), bytes(12), bytes(range(16))
+
+    write = WriteKeys13(3, AeadKind.AES_128_GCM, derive)
+    assert (write.epoch, write.overhead, write.next_sequence) == (3, OVERHEAD, 0)
+    read = ReadKeys13(3, AeadKind.AES_128_GCM, derive)
+    assert (read.epoch, read.failures, read.used) == (3, 0, False)
+    assert reason(read, b"\x2f\0\0\0\x0f" + bytes(15)) is DtlsDiscard.TRUNCATED
+    assert not derived
+    records = [write.seal(23, b"one"), write.seal(23, b"two")]
+    assert len(derived) == 1
+    assert [open_(read, record)[2] for record in records] == [b"one", b"two"]
+    assert len(derived) == 2
+
+
 def test_parked_keys_open_what_comes_late_and_nothing_twice():
     write, read = keys(epoch=2)
     records = [write.seal(HANDSHAKE, bytes((n,))) for n in range(4)]
     open_(read, records[1])
-    made = []
-
-    def make() -> ReadKeys13:
-        made.append(keys(epoch=2)[1])
-        return made[-1]
-
-    parked = ParkedReadKeys13(read, make)
-    assert (parked.epoch, parked.failures, made) == (2, 0, [])
-    assert reason(parked, records[1]) is DtlsDiscard.REPLAY
-    assert open_(parked, records[0]) == (HANDSHAKE, 0, b"\0")
-    assert open_(parked, records[3]) == (HANDSHAKE, 3, b"\3")
-    assert reason(parked, records[3]) is DtlsDiscard.REPLAY
-    assert reason(parked, records[2][:-1] + b"!") is DtlsDiscard.DECRYPTION
-    assert (parked.failures, len(made)) == (1, 1)
+    read.park()
+    assert read._ciphers is None
+    assert (read.epoch, read.failures, read.used) == (2, 0, True)
+    assert reason(read, records[1]) is DtlsDiscard.REPLAY
+    assert open_(read, records[0]) == (HANDSHAKE, 0, b"\0")
+    assert open_(read, records[3]) == (HANDSHAKE, 3, b"\3")
+    assert reason(read, records[3]) is DtlsDiscard.REPLAY
+    assert reason(read, records[2][:-1] + b"!") is DtlsDiscard.DECRYPTION
+    assert read.failures == 1

@@ -128,7 +128,7 @@ def test_sentinel_of_a_server_that_could_do_better():
 
 
 def server_hello_length(two) -> int:
-    return len(two._handshake.flight._messages[0].body)
+    return len(two._handshake.flight.outstanding[0].body)
 
 
 def test_downgrade_is_noticed(monkeypatch):
