@@ -194,7 +194,8 @@ def read_alike(lines: Sequence[str]) -> SessionDescription | None:
 def learn_layout(lines: Sequence[str], description: SessionDescription) -> None:
     """Note how what was read is laid out."""
     layout = _layout(lines, description)
-    if layout is not None:
+    # one that cannot read its own example would be learnt anew each time, and drive out the others
+    if layout is not None and layout.read(lines) == description:
         _known.insert(0, layout)
         del _known[MAX_LAYOUTS:]
 

@@ -150,6 +150,15 @@ def test_a_line_without_an_address_leaves_the_one_above() -> None:
     assert (audio.address, data.address) == ("192.0.2.7", "192.0.2.7")
 
 
+@pytest.mark.parametrize("odd", ["m=application 9/2 ", "m=application  9 "])
+def test_what_only_the_careful_reader_understands_drives_nothing_out(odd: str) -> None:
+    parse_description(OFFER)
+    known = layout._known.copy()
+    for _ in range(2):
+        parse_description(OFFER.replace("m=application 9 ", odd))
+    assert layout._known == known
+
+
 def test_nothing_of_a_session_is_kept() -> None:
     parse_description(OFFER)
     (known,) = layout._known
