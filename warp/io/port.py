@@ -168,13 +168,15 @@ class Port:
             found = self._find(data, address, route)
             if found is None:
                 self.unroutable += 1
+            elif media:
+                self._hand_on_media(data, Route(*found))
             else:
-                self._hand_on(data, *found, MEDIA if media else ALL)
+                self._hand_on(data, *found)
             return
         if self._shared and address in self._shared:
             for sharer in self._shared[address]:
-                self._hand_on(data, sharer.session, sharer.flow, ALL)
-        self._hand_on(data, route.session, route.flow, ALL)
+                self._hand_on(data, sharer.session, sharer.flow)
+        self._hand_on(data, route.session, route.flow)
 
     def _hand_on_media(self, data: bytes, route: Route) -> None:
         """Let a session take in an SRTP datagram, by the short way when that is open."""
@@ -192,7 +194,7 @@ class Port:
             session.touched = MEDIA
             driver.touched.append(session)
 
-    def _hand_on(self, data: bytes, session: Driven, flow: Flow, level: int) -> None:
+    def _hand_on(self, data: bytes, session: Driven, flow: Flow) -> None:
         """Let a session take in a datagram the long way."""
         driver = self._driver
         try:
@@ -202,8 +204,7 @@ class Port:
             return
         if not session.touched:
             driver.touched.append(session)
-        if session.touched < level:
-            session.touched = level
+        session.touched = ALL
 
     def _find(
         self, data: bytes, address: RawAddress, known: Route | None

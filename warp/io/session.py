@@ -334,10 +334,14 @@ class Session:
     def _receive_state(self, event: StateChanged) -> None:
         if event.state is ConnectionState.CONNECTED:
             self._connected = True
-            for port, key in self.routes:
-                port.open_lane(self, key)
+            self._open_lanes()
             self._owner.connected(self)
             self._release_waiting()
+
+    def _open_lanes(self) -> None:
+        """The peer is authenticated: media from the addresses known so far goes the short way."""
+        for port, key in self.routes:
+            port.open_lane(self, key)
 
     def _receive_end(self, event: Terminated) -> None:
         self._end(event.error)

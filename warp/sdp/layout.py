@@ -88,7 +88,7 @@ class _Part(NamedTuple):
             example.formats,
             example.mid,
             example.direction,
-            example.address if address is None else connection(values[address]),
+            example.address if address is None else _address(values[address]),
             example.bundle_only,
             transport,
             example.codecs,
@@ -109,6 +109,13 @@ class _Part(NamedTuple):
         port = example.port if at is None else sctp_port(values[at])
         init, fault = decode_sctp_init(values[self.inits])
         return SctpDescription(port, example.max_message_size, init, fault)
+
+
+def _address(value: str) -> str:
+    address = connection(value)
+    if not address:
+        raise SdpError(SdpRule.CONNECTION)  # says nothing: what stands above counts
+    return address
 
 
 def _sources(values: Sequence[str]) -> tuple[Source, ...]:
@@ -187,7 +194,8 @@ def read_alike(lines: Sequence[str]) -> SessionDescription | None:
 def learn_layout(lines: Sequence[str], description: SessionDescription) -> None:
     """Note how what was read is laid out."""
     layout = _layout(lines, description)
-    if layout is not None:
+    # one that cannot read its own example would be learnt anew each time, and drive out the others
+    if layout is not None and layout.read(lines) == description:
         _known.insert(0, layout)
         del _known[MAX_LAYOUTS:]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -24,6 +25,8 @@ from warp.compat.aiortc import (
     RTCPeerConnection,
     RTCSessionDescription,
 )
+from warp.compat.aiortc import call as compat_call
+from warp.io import ClientConfig, WarpOptions
 from warp.sdp import SdpError, parse_description
 
 VIDEO = """m=video 9 UDP/TLS/RTP/SAVPF 96\r
@@ -116,6 +119,27 @@ def test_always_negotiate_data_channels() -> None:
         async with pair(RTCConfiguration(alwaysNegotiateDataChannels=True)) as (peer, _):
             [section] = parse_description((await peer.createOffer()).sdp).media
             assert section.is_data
+
+    play(story)
+
+
+@pytest.mark.slow
+def test_sound_goes_the_short_way_with_a_peer_whose_path_was_there_before_its_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without = partial(ClientConfig, warp=WarpOptions(sped=False))
+    monkeypatch.setattr(compat_call, "ClientConfig", without)
+
+    async def story() -> None:
+        async with pair() as (caller, callee):
+            caller.addTrack(Tone(440))
+            await exchange(caller, callee)
+            await connected(caller, callee)
+            for peer in (caller, callee):
+                call = peer._call
+                assert call is not None and call.peer.lane is not None and call.routes
+                lanes = {port._routes[key].lane for port, key in call.routes}
+                assert lanes == {call.peer.lane}
 
     play(story)
 

@@ -250,6 +250,51 @@ def test_media_asks_for_the_short_flush_only(data: bytes, level: int) -> None:
     assert bench.one.touched == level
 
 
+class Lane:
+    """The short way of media, which never asks for more."""
+
+    def __init__(self) -> None:
+        self.received: list[tuple[bytes, Flow]] = []
+
+    def receive(self, data: bytes, flow: Flow, now: float) -> bool:
+        self.received.append((data, flow))
+        return False
+
+
+def test_media_goes_the_short_way_from_wherever_it_comes_once_that_is_open() -> None:
+    bench = Bench()
+    bench.port.set_default(bench.one)
+    bench.port.add_route(bench.one, Flow(LOCAL, PEER))
+    bench.port.receive(RTP, PEER)
+    lane = bench.one.peer.lane = Lane()
+    bench.port.open_lane(bench.one, PEER)
+    bench.driver.flush_touched()
+    moved = ("198.51.100.9", 5000)
+    bench.port.add_route(bench.one, Flow(LOCAL, moved))
+    for address in (PEER, moved, OTHER):
+        bench.port.receive(RTP, address)
+    assert [flow.remote for _, flow in lane.received] == [PEER, moved, OTHER]
+    assert len(bench.one.peer.received) == 1
+    assert (bench.one.touched, bench.driver.touched) == (0, [])
+
+
+def test_each_sharer_of_an_address_has_a_short_way_of_its_own() -> None:
+    bench = Bench()
+    bench.serve()
+    sessions = [bench.one, bench.two]
+    for session in sessions:
+        bench.port.add_route(session, Flow(LOCAL, PEER))
+    lanes = [Lane(), Lane()]
+    for session, lane in zip(sessions, lanes, strict=True):
+        session.peer.lane = lane
+        bench.port.open_lane(session, PEER)
+        bench.port.receive(RTP, PEER)
+    bench.driver.forget(bench.one)
+    bench.port.receive(RTP, PEER)
+    assert [len(lane.received) for lane in lanes] == [2, 2]
+    assert [len(session.peer.received) for session in sessions] == [0, 1]
+
+
 def test_a_batch_touches_a_session_once_and_with_the_most_it_needs() -> None:
     bench = Bench()
     bench.port.set_default(bench.one)

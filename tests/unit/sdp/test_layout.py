@@ -86,8 +86,9 @@ OTHERS = [
     "a=fingerprint:sha-256 AB", "a=candidate:2 1 udp 1 192.0.2.9 9 typ host", "a=ssrc:7 cname:b",
     "a=ssrc:7", "a=msid:stream", "a=msid", "a=sctp-port:70000", "a=sctp-port:6000",
     "c=IN IP6 2001:db8::1", "c=IN", "m=audio 0 UDP/TLS/RTP/SAVPF 111", "m=audio 9 RTP/AVP 0",
-    "m=audio 40000", "m=audio 9/2 UDP/TLS/RTP/SAVPF 111 126", "m=audio 9 9 UDP/TLS/RTP/SAVPF 111",
-    "m=audio  9 UDP/TLS/RTP/SAVPF 111 126", "m=audio\t9\tUDP/TLS/RTP/SAVPF\t111", "m=audio",
+    "c=IN IP4 /127", "m=audio 40000", "m=audio 9/2 UDP/TLS/RTP/SAVPF 111 126",
+    "m=audio 9 9 UDP/TLS/RTP/SAVPF 111", "m=audio  9 UDP/TLS/RTP/SAVPF 111 126",
+    "m=audio\t9\tUDP/TLS/RTP/SAVPF\t111", "m=audio",
     "m=audio 70000 UDP/TLS/RTP/SAVPF 111", "m=video 9 UDP/TLS/RTP/SAVPF 96",
     "o=- 1 2 IN IP4 0.0.0.0", "o=-", "s=other", "t=1 2",
     "a=mid:0", "a=mid:9", "a=group:BUNDLE 0", "a=ice-lite", "a=setup:active", "x=1", "", "v=0",
@@ -141,6 +142,21 @@ def test_a_line_that_counts_for_nothing_has_to_be_in_order_too(line: str) -> Non
     with pytest.raises(SdpError) as caught:
         parse_description(SPREAD.replace(line, wrong, 1))
     assert caught.value.line == SPREAD.splitlines().index(line) + 1
+
+
+def test_a_line_without_an_address_leaves_the_one_above() -> None:
+    parse_description(SPREAD)
+    audio, data = parse_description(SPREAD.replace("IP4 0.0.0.0\na=", "IP4 /127\na=")).media
+    assert (audio.address, data.address) == ("192.0.2.7", "192.0.2.7")
+
+
+@pytest.mark.parametrize("odd", ["m=application 9/2 ", "m=application  9 "])
+def test_what_only_the_careful_reader_understands_drives_nothing_out(odd: str) -> None:
+    parse_description(OFFER)
+    known = layout._known.copy()
+    for _ in range(2):
+        parse_description(OFFER.replace("m=application 9 ", odd))
+    assert layout._known == known
 
 
 def test_nothing_of_a_session_is_kept() -> None:

@@ -155,6 +155,7 @@ class Call(Session):
             elif isinstance(event, StateChanged):
                 if event.state is ConnectionState.CONNECTED:
                     self._connected = True
+                    self._open_lanes()
                     self._release_waiting()
                     self._listener.receive_connected()
             elif isinstance(event, Terminated):
