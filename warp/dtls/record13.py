@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from warp.crypto import TAG_LENGTH, Aead, AeadKind, DecryptError, RecordNumberMask
 from warp.dtls.faults import Alert, DtlsRule, misbehaved
 from warp.dtls.records import MAX_CONTENT, MAX_SEQUENCE, DtlsDiscard
-from warp.errors import Discard, InvalidState
+from warp.errors import Discard, InternalError, InvalidState
 
 UNIFIED: Final = 0x20  # the three fixed bits, of which the third is set
 CONNECTION_ID: Final = 0x10
@@ -30,6 +30,7 @@ OVERHEAD: Final = HEADER_LENGTH + 1 + TAG_LENGTH
 WINDOW: Final = 256
 MAX_FAILURES: Final = 1 << 36  # RFC 9147 section 4.5.3
 
+_HANDSHAKE_EPOCH: Final = 2  # RFC 9147 section 6.1
 _HEADER: Final = struct.Struct("!BHH")
 _WINDOW_MASK: Final = (1 << WINDOW) - 1
 _TYPE_BYTES: Final = tuple(bytes((value,)) for value in range(256))
@@ -44,6 +45,11 @@ _Derive: TypeAlias = Callable[[], Sequence[bytes]]
 kilobytes, and many an epoch has no record in one direction, or never any more."""
 
 
+def _spent() -> Sequence[bytes]:
+    """Stand in place of what knew the secret: it goes with its use (RFC 8446 section 7.2)."""
+    raise InternalError("keys are derived once")
+
+
 class WriteKeys13:
     """Keys of one epoch that we send in. Always a 16-bit sequence and a length, as all peers do."""
 
@@ -56,7 +62,7 @@ class WriteKeys13:
         self.next_sequence = 0
         self._first: Final = UNIFIED | WIDE_SEQUENCE | HAS_LENGTH | (epoch & EPOCH_BITS)
         self._kind: Final = kind
-        self._derive: Final = derive
+        self._derive = derive
         self._ciphers: _Ciphers | None = None
 
     def seal(self, content_type: int, content: bytes) -> bytes:
@@ -77,6 +83,7 @@ class WriteKeys13:
 
     def _make_ciphers(self) -> _Ciphers:
         key, iv, sn_key = self._derive()
+        self._derive = _spent
         seal, mask = Aead(self._kind, key).seal, RecordNumberMask(self._kind, sn_key).mask
         self._ciphers = made = (seal, mask, int.from_bytes(iv))
         return made
@@ -93,11 +100,14 @@ class ReadKeys13:
         self._top = -1  # highest sequence number that has decrypted
         self._seen = 0  # bit n: number top - n has decrypted
         self._kind: Final = kind
-        self._derive: Final = derive
+        self._derive = derive
         self._ciphers: _Ciphers | None = None
 
     def park(self) -> None:
-        """Let go of the ciphers, not of the window: the peer has most likely left the epoch."""
+        """Let go of the ciphers, not of the window: the peer has most likely left the epoch.
+
+        Only those of the handshake can be made again.
+        """
         self._ciphers = None
 
     @property
@@ -155,6 +165,8 @@ class ReadKeys13:
 
     def _make_ciphers(self) -> _Ciphers:
         key, iv, sn_key = self._derive()
+        if self.epoch != _HANDSHAKE_EPOCH:
+            self._derive = _spent
         open_, mask = Aead(self._kind, key).open, RecordNumberMask(self._kind, sn_key).mask
         self._ciphers = made = (open_, mask, int.from_bytes(iv))
         return made

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import weakref
+
 import pytest
 
 from warp.crypto import AeadKind
@@ -233,3 +235,20 @@ def test_parked_keys_open_what_comes_late_and_nothing_twice():
     assert reason(read, records[3]) is DtlsDiscard.REPLAY
     assert reason(read, records[2][:-1] + b"!") is DtlsDiscard.DECRYPTION
     assert read.failures == 1
+
+
+def test_a_secret_goes_with_its_use():
+    """RFC 8446 section 7.2: of a traffic secret nothing is kept but what is made of it."""
+
+    class Secret:
+        def derive(self) -> tuple[bytes, bytes, bytes]:
+            return bytes(16), bytes(12), bytes(range(16))
+
+    written, read_ = Secret(), Secret()
+    gone = [weakref.ref(written), weakref.ref(read_)]
+    write = WriteKeys13(3, AeadKind.AES_128_GCM, written.derive)
+    read = ReadKeys13(3, AeadKind.AES_128_GCM, read_.derive)
+    del written, read_
+    assert all(ref() is not None for ref in gone)
+    open_(read, write.seal(23, b"one"))
+    assert [ref() for ref in gone] == [None, None]
