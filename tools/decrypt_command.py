@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 BAD_INPUT = 2
+_OGG = ("", ".ogg", ".oga", ".opus")
 
 
 def decrypt(
@@ -46,6 +47,7 @@ def decrypt(
     from warp_tools.decrypt import decrypt as run
     from warp_tools.decrypt.view import lines
 
+    _check_audio(audio)
     config = DecryptConfig(
         capture=capture, keylog=keylog, plain=out, audio=audio, messages=messages
     )
@@ -63,3 +65,8 @@ def decrypt(
         reasons = [reason for outcome in report.outcomes for reason in outcome.reasons()]
         raise ToolFailure(f"nothing could be opened: {reasons[0]}")
     raise typer.Exit(report.exit_status)
+
+
+def _check_audio(path: Path | None) -> None:
+    if path is not None and path.suffix.lower() not in _OGG:
+        raise CommandRefused(f"--audio writes Ogg Opus: end {path} in .ogg or .opus")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hmac
+import math
 import signal
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from warp_tools.voice_server import VoiceServer
 
 Say = Callable[[str], object]
+MIN_ROTATION_S = 60.0
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
@@ -99,6 +101,11 @@ class ServeConfig:
             raise CommandRefused("--http3 needs --tls-cert and --tls-key")
         if self.keys is not None and not self.instant:
             raise CommandRefused("--keys is of no use with --no-instant")
+        if self.rotate_every_s and not MIN_ROTATION_S <= self.rotate_every_s < math.inf:
+            hours = self.rotate_every_s / 3600
+            raise CommandRefused(
+                f"--rotate-every is 0, or hours, {MIN_ROTATION_S:g} seconds at least, not {hours:g}"
+            )
         if self.workers != 1 and not self.instant:
             raise CommandRefused("--workers needs Instant Connect: leave out --no-instant")
         self._check_responses()

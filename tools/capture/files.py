@@ -133,6 +133,8 @@ class Frames:
             kind = _OTHERS.get(magic) or _OTHERS.get(magic[:2])
             if kind is None:
                 raise CaptureError("not a capture: it begins like neither pcap nor pcapng")
+            if self._unpacked is not None:
+                raise CaptureError(f"{kind} inside gzip is not read: unpack it (gunzip) first")
             raise CaptureError(f"{kind} files are not read: convert it to pcap or pcapng first")
         return magic
 

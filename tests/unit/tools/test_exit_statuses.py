@@ -154,6 +154,10 @@ REFUSED = {
         "--port 0 --workers 0",
         "--port 0 --workers 2 --udp-port {udp}",
         "--port 0 --rotate-every soon",
+        "--port 0 --rotate-every nan",
+        "--port 0 --rotate-every inf",
+        "--port 0 --rotate-every 1e-9",
+        "--port 0 --rotate-every -1",
         "--port 0 --responses-url http://127.0.0.1:1",
     ],
     "call": [
@@ -225,6 +229,7 @@ REFUSED = {
         "call.pcap --keylog call.keys --out call.pcap",
         "call.pcap --keylog call.keys --out none/plain",
         "call.pcap --keylog call.keys --audio none/call.ogg",
+        "call.pcap --keylog call.keys --audio call.wav",
         "call.pcap --keylog call.keys --messages none/said",
     ],
     "pcap redact": [
