@@ -47,9 +47,8 @@ def decrypt(
     from warp_tools.decrypt import decrypt as run
     from warp_tools.decrypt.view import lines
 
-    _check_audio(audio)
     config = DecryptConfig(
-        capture=capture, keylog=keylog, plain=out, audio=audio, messages=messages
+        capture=capture, keylog=keylog, plain=out, audio=_ogg(audio), messages=messages
     )
     try:
         report = run(config)
@@ -67,6 +66,7 @@ def decrypt(
     raise typer.Exit(report.exit_status)
 
 
-def _check_audio(path: Path | None) -> None:
+def _ogg(path: Path | None) -> Path | None:
     if path is not None and path.suffix.lower() not in _OGG:
         raise CommandRefused(f"--audio writes Ogg Opus: end {path} in .ogg or .opus")
+    return path
