@@ -8,6 +8,8 @@ import os
 from collections.abc import Coroutine
 from typing import Any
 
+from warp.io import Session
+
 END_S = 1.0
 """Every way of closing ends all tasks within this."""
 
@@ -43,3 +45,10 @@ def run(test: Coroutine[Any, Any, None], *, seconds: float = 20.0) -> None:
     gc.collect()
     assert complaints == [], complaints
     assert open_files() == before
+
+
+async def sound(session: Session) -> bytes:
+    """Return the next payload that is heard: what was lost on its way comes before it as a gap."""
+    while (payload := (await anext(session.audio_in)).payload) is None:
+        pass
+    return payload

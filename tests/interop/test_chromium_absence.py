@@ -12,7 +12,7 @@ import pytest
 from interop.browser import Browser
 from tests.interop.browsers import PageCall, page_calls, prepared, talk
 from tests.interop.chromium import DEFAULT, Chromiums
-from tests.interop.loops import run
+from tests.interop.loops import run, sound
 from warp.errors import ConsentLost
 from warp.io import ServerConfig
 from warp.peer import ConnectionState
@@ -46,7 +46,7 @@ async def wake_up(call: PageCall) -> None:
         assert await anext(call.channel) == "from it into the dark"
         assert await call.peer.receive("talk") == ["from us into the dark"]
         call.session.audio_in.take()
-        assert (await anext(call.session.audio_in)).payload
+        await sound(call.session)
         await talk(call, "after")
     assert call.session.state is ConnectionState.CONNECTED
 

@@ -10,7 +10,7 @@ import pytest
 from interop.chromium import ChromiumConfig
 from tests.interop.browsers import PageCall, page_calls, prepared, talk, we_call_page
 from tests.interop.chromium import DEFAULT, WARP, Chromiums
-from tests.interop.loops import END_S, run
+from tests.interop.loops import END_S, run, sound
 from tests.interop.on_the_wire import checked_with, generations
 from warp.io import ServerConfig
 from warp.peer import ConnectionState
@@ -43,10 +43,9 @@ async def they_offer_again(call: PageCall, **options: Any) -> None:
 
 
 async def hear(call: PageCall) -> None:
-    """Wait for sound that arrives from now on; a move may have lost what was on its way."""
+    """Wait for sound that arrives from now on."""
     call.session.audio_in.take()
-    while (await anext(call.session.audio_in)).gap:
-        pass
+    await sound(call.session)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.interop.browsers import PageCall, page_calls, prepared, talk, we_call_page
 from tests.interop.chromium import DEFAULT, WARP, Chromiums
-from tests.interop.loops import END_S, run
+from tests.interop.loops import END_S, run, sound
 from tests.interop.sound import clip
 from warp.io import Session
 from warp_tools.audio import likeness
@@ -54,7 +54,7 @@ async def we_hear(call: PageCall) -> None:
     call.session.audio_in.take()
     async with asyncio.timeout(5):
         for _ in range(5):
-            assert (await anext(call.session.audio_in)).payload
+            await sound(call.session)
 
 
 async def we_hear_nothing(call: PageCall) -> None:

@@ -9,7 +9,7 @@ import pytest
 from interop.page_peer import PagePeer
 from tests.interop.browsers import HOST, TALK, Desk, open_desk, prepared
 from tests.interop.chromium import DEFAULT, Chromiums
-from tests.interop.loops import END_S, run
+from tests.interop.loops import END_S, run, sound
 from warp.io import Channel, Server, Session, listen
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -55,7 +55,7 @@ def test_tabs(chromium: Chromiums, count: int) -> None:
             assert len({id(session) for _, session, _ in calls}) == count
             for _, session, _ in calls:
                 session.audio_in.take()
-                assert (await anext(session.audio_in)).payload
+                await sound(session)
             flows = {session.stats()["flow"] for _, session, _ in calls}
             assert len(flows) == count
             for left, (peer, session, _) in zip(reversed(range(count)), calls, strict=True):

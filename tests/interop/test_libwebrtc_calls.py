@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.interop.libwebrtc import WARP, Call, libwebrtc_calls, prepared, talk, we_call
-from tests.interop.loops import END_S, run
+from tests.interop.loops import END_S, run, sound
 from tests.interop.sound import clip
 from tests.interop.test_start import forge_fingerprints
 from warp.datachannel import ChannelState
@@ -112,7 +112,7 @@ def test_libwebrtc_moves(lite: bool) -> None:
                 await talk(call, "after")
             assert call.session.stats()["flow"] != before
             call.session.audio_in.take()
-            assert (await anext(call.session.audio_in)).payload
+            await sound(call.session)
 
     run(test())
 
