@@ -22,7 +22,7 @@ def test_a_tone_reaches_the_application() -> None:
         return new
 
     assert call.until_connected()
-    (receiver,) = server._bundle.media.session.router.receivers()
+    (receiver,) = server._bundle.media.session.router.sections
     kinds = {kind: number for number, kind in receiver.config.payload_kinds.items()}
     client = call.ends["client"]._bundle.transport
     for number, (kind, payload) in enumerate(

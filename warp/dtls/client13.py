@@ -24,7 +24,6 @@ from warp.dtls import extensions as ext
 from warp.dtls import messages
 from warp.dtls.config import DtlsRole
 from warp.dtls.exchange13 import (
-    HANDSHAKE_EPOCH,
     Exchange13,
     chain_of,
     signing_scheme,
@@ -35,6 +34,7 @@ from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.hello import ServerHello, decode_server_hello
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import ClientOffer
+from warp.dtls.record13 import HANDSHAKE_EPOCH
 from warp.dtls.schedule13 import Schedule13
 from warp.dtls.suites import DtlsVersion
 

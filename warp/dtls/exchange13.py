@@ -16,11 +16,10 @@ from warp.dtls.handshake import Awaiting, Handshake, HandshakeMessage
 from warp.dtls.key_update import KeyUpdater
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
-from warp.dtls.record13 import ReadKeys13, WriteKeys13
+from warp.dtls.record13 import HANDSHAKE_EPOCH, ReadKeys13, WriteKeys13
 from warp.dtls.schedule13 import Exporter13, Schedule13, TrafficSecrets
 from warp.errors import InternalError
 
-HANDSHAKE_EPOCH: Final = 2
 DATA_EPOCH: Final = 3
 
 _SIGNED_HEADS: Final = {  # "TLS", not "DTLS": RFC 9147 changes nothing here

@@ -30,7 +30,7 @@ OVERHEAD: Final = HEADER_LENGTH + 1 + TAG_LENGTH
 WINDOW: Final = 256
 MAX_FAILURES: Final = 1 << 36  # RFC 9147 section 4.5.3
 
-_HANDSHAKE_EPOCH: Final = 2  # RFC 9147 section 6.1
+HANDSHAKE_EPOCH: Final = 2  # RFC 9147 section 6.1
 _HEADER: Final = struct.Struct("!BHH")
 _WINDOW_MASK: Final = (1 << WINDOW) - 1
 _TYPE_BYTES: Final = tuple(bytes((value,)) for value in range(256))
@@ -165,7 +165,7 @@ class ReadKeys13:
 
     def _make_ciphers(self) -> _Ciphers:
         key, iv, sn_key = self._derive()
-        if self.epoch != _HANDSHAKE_EPOCH:
+        if self.epoch != HANDSHAKE_EPOCH:
             self._derive = _spent
         open_, mask = Aead(self._kind, key).open, RecordNumberMask(self._kind, sn_key).mask
         self._ciphers = made = (open_, mask, int.from_bytes(iv))

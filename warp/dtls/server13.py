@@ -33,7 +33,6 @@ from warp.dtls import extensions as ext
 from warp.dtls import messages
 from warp.dtls.config import DtlsConfig, DtlsRole
 from warp.dtls.exchange13 import (
-    HANDSHAKE_EPOCH,
     Exchange13,
     chain_of,
     signing_scheme,
@@ -49,6 +48,7 @@ from warp.dtls.hello import (
 )
 from warp.dtls.messages import HandshakeType
 from warp.dtls.offer import SCHEMES13
+from warp.dtls.record13 import HANDSHAKE_EPOCH
 from warp.dtls.schedule13 import Schedule13
 from warp.dtls.suites import SUITES, SUITES13, CipherSuite, DtlsVersion
 

@@ -18,7 +18,7 @@ from warp import dtls
 from warp.contract import Event, Flow
 from warp.dtls import DtlsConnection, DtlsRole
 from warp.peer.amplification import AmplificationBudget
-from warp.sped import Evidence, Piggyback, PiggybackState
+from warp.sped import UNFINISHED, Evidence, Piggyback, PiggybackState
 from warp.stun import Message, MessageClass
 from warp.timers import earliest
 
@@ -33,7 +33,6 @@ _EVIDENCE = {
     dtls.FlightAcknowledged: Evidence.DTLS_ACKNOWLEDGEMENT,
     dtls.PeerDataReceived: Evidence.APPLICATION_DATA,
 }
-_UNFINISHED = (PiggybackState.TENTATIVE, PiggybackState.CONFIRMED)
 # header, XOR-MAPPED-ADDRESS (IPv6), MESSAGE-INTEGRITY, FINGERPRINT, padding
 RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
 
@@ -185,7 +184,7 @@ class DtlsRider:
         if self.rtt_s is None or not self._asks_left:
             return None
         piggyback = self.piggyback
-        if piggyback.state in _UNFINISHED or (piggyback.active and piggyback.pending):
+        if piggyback.state in UNFINISHED or (piggyback.active and piggyback.pending):
             return self._ask_at
         return None
 

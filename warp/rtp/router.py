@@ -82,10 +82,6 @@ class RtpRouter:
             del self._by_ssrc[ssrc]
         self._latest = None
 
-    def receivers(self) -> tuple[AudioReceiver, ...]:
-        """Return the media sections in the order in which they were added."""
-        return self.sections
-
     def frames(self) -> list[AudioFrame]:
         """Drain the frames of all sections that are in order; for a call under way."""
         found: list[AudioFrame] = []

@@ -19,11 +19,12 @@ from warp.sped.attributes import (
     room_for_attributes,
 )
 from warp.sped.config import SpedConfig
-from warp.sped.piggyback import Evidence, Piggyback, PiggybackInput, PiggybackState
+from warp.sped.piggyback import UNFINISHED, Evidence, Piggyback, PiggybackInput, PiggybackState
 
 __all__ = [
     "MAX_BODY_BYTES",
     "SPED_OPTIONS",
+    "UNFINISHED",
     "Evidence",
     "Piggyback",
     "PiggybackInput",

@@ -91,8 +91,9 @@ TRANSITIONS: Final[dict[tuple[PiggybackState, PiggybackInput], PiggybackState]] 
     (_S.COMPLETE, _I.HANDSHAKE_FAILED): _S.OFF,
 }
 """Pairs that are absent leave the state as it is."""
-_UNFINISHED: Final = (_S.TENTATIVE, _S.CONFIRMED)
-_ACTIVE: Final = frozenset((*_UNFINISHED, _S.PENDING))
+UNFINISHED: Final = (_S.TENTATIVE, _S.CONFIRMED)
+"""Our handshake is under way."""
+_ACTIVE: Final = frozenset((*UNFINISHED, _S.PENDING))
 
 
 class Piggyback:
@@ -332,7 +333,7 @@ class Piggyback:
         """
         if self.state is PiggybackState.OFF:
             self._forget_pending()  # it went directly, and DTLS repeats what it has to
-        if self.state not in _UNFINISHED:
+        if self.state not in UNFINISHED:
             return
         is_dtls13 = version == _DTLS_1_3
         if is_client != is_dtls13:

@@ -17,7 +17,6 @@ from warp.errors import Discard, InternalError, InvalidConfig, MessageTooLarge
 from warp.srtp import library
 from warp.srtp.config import SrtpConfig
 from warp.srtp.keys import split_keying_material
-from warp.srtp.library import BUFFER_BYTES, MAX_RTCP_BYTES, MAX_RTP_BYTES
 from warp.srtp.profiles import SrtpProfile
 
 _LIBRARY_PROFILES = {
@@ -55,6 +54,7 @@ _REASONS = {
 _DEFAULT_CONFIG = SrtpConfig()
 # names of this module, for what every packet goes through
 _free, _protect, _unprotect = library.free, library.protect, library.unprotect
+_BUFFER_BYTES, _MAX_RTP_BYTES = library.BUFFER_BYTES, library.MAX_RTP_BYTES
 
 
 class SrtpContext:
@@ -106,8 +106,8 @@ class SrtpContext:
         Raises `MessageTooLarge` when the packet exceeds what libsrtp's buffer takes.
         """
         size = len(packet)
-        if size > MAX_RTP_BYTES:
-            raise MessageTooLarge(f"a packet has at most {MAX_RTP_BYTES} bytes")
+        if size > _MAX_RTP_BYTES:
+            raise MessageTooLarge(f"a packet has at most {_MAX_RTP_BYTES} bytes")
         session = self._outbound or self._open_outbound()
         try:  # `library.take`, in place
             scratch = _free.pop()
@@ -125,8 +125,8 @@ class SrtpContext:
 
     def protect_rtcp(self, packet: bytes) -> bytes:
         """Return the SRTCP packet for a compound RTCP packet. Raises as `protect_rtp`."""
-        if len(packet) > MAX_RTCP_BYTES:
-            raise MessageTooLarge(f"an RTCP packet has at most {MAX_RTCP_BYTES} bytes")
+        if len(packet) > library.MAX_RTCP_BYTES:
+            raise MessageTooLarge(f"an RTCP packet has at most {library.MAX_RTCP_BYTES} bytes")
         session = self._outbound or self._open_outbound()
         status, out = _run(library.protect_rtcp, session, packet)
         if status:
@@ -139,7 +139,7 @@ class SrtpContext:
         known = source in self._sources
         if not known:
             self._check_room()
-        if size > BUFFER_BYTES:
+        if size > _BUFFER_BYTES:
             raise Discard(SrtpDiscard.TOO_LONG)
         session = self._inbound or self._open_inbound()
         try:  # `library.take`, in place
@@ -163,7 +163,7 @@ class SrtpContext:
         source = packet[4:8]
         if source not in self._sources:
             self._check_room()
-        if len(packet) > BUFFER_BYTES:
+        if len(packet) > _BUFFER_BYTES:
             raise Discard(SrtpDiscard.TOO_LONG)
         status, plain = _run(library.unprotect_rtcp, self._inbound or self._open_inbound(), packet)
         if status:

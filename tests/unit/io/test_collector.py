@@ -23,7 +23,7 @@ def full_collections() -> int:
 
 
 def test_what_lives_on_is_not_looked_through_with_every_hundred_calls() -> None:
-    """As many objects as two thousand sessions have, kept; by default three full collections."""
+    """As many objects as two thousand sessions have, kept; by default several full collections."""
     avoid_gc_pauses()
     before = full_collections()
     kept = [[number] for number in range(400_000)]

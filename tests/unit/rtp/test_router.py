@@ -69,7 +69,7 @@ def test_the_mid_decides_and_is_remembered() -> None:
     r.receive(packet(2, 7), 0.02)
     assert payloads(a) == [] and payloads(b) == [b"voice"] * 2
     assert b.events() == [SourceBegan("b", 7, None)]
-    assert r.receiver_of(7) is b and r.receivers() == (a, b)
+    assert r.receiver_of(7) is b and r.sections == (a, b)
 
 
 def test_the_payload_type_decides_if_it_is_unique() -> None:
