@@ -1,8 +1,8 @@
 """The garbage collector of a process that carries calls.
 
-CPython looks through everything that lives as soon as a quarter of it is new. With a few hundred
-sessions that takes tens of milliseconds, in which no frame leaves, and it comes back with every
-hundred calls that begin. It finds nothing of ours: a session goes with its last reference.
+CPython looks through everything that lives as soon as a quarter of it is new. With several hundred
+sessions that takes tens of milliseconds, in which no frame leaves, and it comes back as calls come
+and go. It finds nothing of ours: a session goes with its last reference.
 Called by applications, and by our own servers.
 """
 

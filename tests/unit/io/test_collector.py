@@ -22,7 +22,7 @@ def full_collections() -> int:
     return int(gc.get_stats()[2]["collections"])
 
 
-def test_what_lives_on_is_not_looked_through_with_every_hundred_calls() -> None:
+def test_what_lives_on_is_not_looked_through_as_calls_come() -> None:
     """As many objects as two thousand sessions have, kept; by default several full collections."""
     avoid_gc_pauses()
     before = full_collections()
