@@ -124,7 +124,7 @@ def test_a_bundle_of_another_network_is_good_on_this_one() -> None:
         bundle = replace(bundle, tickets=bundle.tickets[1:])
         caller = stage.call(given, name=name, host=host)
         assert up(stage, caller)
-        assert caller.race.state is RaceState.INSTANT
+        assert stage.run(lambda caller=caller: caller.race.state is RaceState.INSTANT)
         assert caller.session.path is Path.ATTACHED
 
 

@@ -12,7 +12,6 @@ from instant_connect.tiers import Tier
 from tests.scenarios.instant import Caller, Stage
 from tests.scenarios.start import PLAIN, WARP, Start, run
 from warp.datachannel import ChannelOpened
-from warp.peer.rider import EARLY_PAUSE_S
 from warp.stun import Attribute, parse_message
 
 TOLERANCE = 0.02
@@ -28,9 +27,8 @@ def figures(stage: Stage, caller: Caller) -> tuple[float | None, ...]:
     return (stage.server_media_at(caller), caller.media_at(), caller.at(ChannelOpened))
 
 
-def expected(start: Start, *values: float) -> object:
-    pause = EARLY_PAUSE_S / start.rtt_s
-    return pytest.approx((values[0] + pause, *values[1:]), abs=TOLERANCE)
+def expected(*values: float) -> object:
+    return pytest.approx(values, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("hybrid", [False, True], ids=["x25519", "hybrid"])
@@ -41,7 +39,7 @@ def test_from_intent_to_media_half_a_round_trip(rtt_s: float, hybrid: bool) -> N
     stage = Stage(start=start)
     caller = stage.call()
     assert begun(stage, caller)
-    assert figures(stage, caller) == expected(start, 0.5, 1.0, 1.0)
+    assert figures(stage, caller) == expected(0.5, 1.0, 1.0)
 
 
 def test_it_is_the_signalled_start_without_its_first_round_trip() -> None:
@@ -123,7 +121,7 @@ def test_a_session_lives_without_signalling_and_is_confirmed_in_time() -> None:
 @pytest.mark.parametrize(
     ("start", "values"),
     [
-        (replace(WARP, snap=False), (1.0, 2.04)),
+        (replace(WARP, snap=False), (1.0, 2.0)),
         (replace(WARP, sped=False), (2.0, 2.0)),
         (replace(WARP, sped=False, snap=False, server_sped=True, server_snap=True), (2.0, 3.0)),
         (replace(PLAIN, early_data=False), (3.0, 5.0)),
@@ -153,7 +151,7 @@ def test_a_signalled_call_begins_with_its_first_datagram_too() -> None:
     assert begun(stage, caller)
     [session] = stage.begun()
     assert session.path is Path.SIGNALLED
-    assert figures(stage, caller) == expected(WARP, 1.5, 2.0, 2.0)
+    assert figures(stage, caller) == expected(1.5, 2.0, 2.0)
     assert session.peer.remote_description == caller.offer
 
 

@@ -32,9 +32,8 @@ from warp.datachannel import ChannelOpened
 from warp.entropy import SeededEntropy
 from warp.errors import UsageError
 from warp.peer import PeerConfig, PeerConnection
-from warp.peer.rider import EARLY_PAUSE_S
 
-CLASSIC_RTT = 2.0 + EARLY_PAUSE_S / WARP.rtt_s
+CLASSIC_RTT = 2.0
 ONE_SIDED_RTT = 3.0
 SNAP_RTT = 1.0
 

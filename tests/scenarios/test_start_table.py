@@ -15,7 +15,6 @@ import pytest
 from tests.scenarios.start import PLAIN, WARP, Outcome, Start, run
 from tests.sim.pair import Step
 from warp.dtls import DtlsVersion
-from warp.peer.rider import EARLY_PAUSE_S
 from warp.stun import Attribute, MessageClass, parse_message
 
 DTLS12, DTLS13 = DtlsVersion.DTLS12, DtlsVersion.DTLS13
@@ -89,20 +88,14 @@ def derive(start: Start, *, padded: bool = False) -> dict[str, float]:
     }
 
 
-def close_to(figures: dict[str, float], start: Start = PLAIN) -> object:
-    """Compare round trips; early data of `start` leaves a moment after its flight, no more."""
-    figures = dict(figures)
-    if start.sped and start.passive and start.early_data and start.version is DTLS13:
-        figures["server_media"] += EARLY_PAUSE_S / start.rtt_s
-        if not start.snap and start.simultaneous_open:
-            # the client's own INIT, which did not have to wait, opens the server's end
-            figures["channel_client"] += EARLY_PAUSE_S / start.rtt_s
+def close_to(figures: dict[str, float]) -> object:
+    """Compare round trips."""
     return pytest.approx(figures, abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("start", STARTS, ids=name)
 def test_round_trips(start: Start) -> None:
-    assert run(start).figures == close_to(derive(start), start)
+    assert run(start).figures == close_to(derive(start))
 
 
 @pytest.mark.parametrize(
@@ -135,7 +128,7 @@ def test_the_rows_people_ask_about(start: Start, figures: tuple[float, ...]) -> 
             strict=True,
         )
     )
-    assert run(start).figures == close_to(wanted, start)
+    assert run(start).figures == close_to(wanted)
     assert derive(start) == wanted
 
 
@@ -144,7 +137,7 @@ def test_the_rows_people_ask_about(start: Start, figures: tuple[float, ...]) -> 
 def test_any_distance(rtt_s: float, hybrid: bool) -> None:
     """Nothing in a start waits for a timer: neither for the pace of checks nor for DTLS."""
     start = replace(WARP, hybrid=hybrid, rtt_s=rtt_s)
-    assert run(start).figures == close_to(derive(start), start)
+    assert run(start).figures == close_to(derive(start))
 
 
 @pytest.mark.parametrize("start", [WARP, PLAIN], ids=["WARP", "plain"])
@@ -153,7 +146,7 @@ def test_an_announced_channel_opens_when_a_negotiated_one_does(start: Start) -> 
     figures = run(replace(start, negotiated=False)).figures
     expected = derive(start)
     expected["channel_server"] = expected["channel_client"] + 0.5
-    assert figures == close_to(expected, start)
+    assert figures == close_to(expected)
 
 
 # what one datagram can do ---------------------------------------------------------------------
@@ -260,7 +253,7 @@ def test_an_empty_promise_costs_nothing(start: Start) -> None:
 @pytest.mark.parametrize("start", [WARP, replace(WARP, lite=False, passive=False)], ids=name)
 def test_a_peer_that_speaks_it_and_does_not_say_so_gains_it(start: Start) -> None:
     """libwebrtc before M155 does not know the option that we offer, and embeds all the same."""
-    assert run(start, answer=without_sped).figures == close_to(derive(start), start)
+    assert run(start, answer=without_sped).figures == close_to(derive(start))
 
 
 def without_sped(answer: str) -> str:

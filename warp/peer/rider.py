@@ -19,14 +19,17 @@ from warp.contract import Event, Flow
 from warp.dtls import DtlsConnection, DtlsRole
 from warp.peer.amplification import AmplificationBudget
 from warp.sped import UNFINISHED, Evidence, Piggyback, PiggybackState
-from warp.stun import Message, MessageClass
+from warp.stun import Attribute, Message, MessageClass
 from warp.timers import earliest
 
 MAX_EARLY = 4
 MAX_INJECTED = 8  # datagrams that are remembered, so that their copies are known
-# libwebrtc drops its last flight if SRTP or data is at hand as soon as its handshake is complete,
-# before its path is said to be usable: what embeds gets them a moment after the flight, not with it
-EARLY_PAUSE_S = 0.004
+# libwebrtc drops its last flight if SRTP or data comes when its handshake is complete and its path
+# not yet said to be usable, and repeats it two round trips later. From our flight to that path it
+# takes 1 to 4 ms, to make ours we take as long, and networks close gaps: early data leaves a frame
+# later. Nobody else has to wait.
+LIBWEBRTC_PAUSE_S = 0.02
+_LIBWEBRTC_MARK = Attribute.GOOG_NETWORK_INFO  # in each of its checks, in nobody else's
 CHECK_INTERVAL_S = 0.05  # Ta, RFC 8445 section 14.2
 MAX_ASKS = 12  # checks asked for in one flight; what is lost then is left to DTLS
 _EVIDENCE = {
@@ -59,6 +62,7 @@ class DtlsRider:
         "_enabled",
         "_flight_bytes",
         "_injected",
+        "_meets_libwebrtc",
         "budget",
         "direct",
         "heard",
@@ -77,6 +81,7 @@ class DtlsRider:
         self._early: list[bytes] = []
         self._injected: tuple[int, ...] = ()
         self._early_data_at: float | None = None
+        self._meets_libwebrtc = False
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
@@ -155,8 +160,9 @@ class DtlsRider:
     # -- early data ---------------------------------------------------------------------------
 
     def allow_early_data(self, now: float) -> None:
-        """What is not personal may leave soon, media and INIT: our flight leaves now."""
-        self._early_data_at = now + (EARLY_PAUSE_S if self.piggyback.active else 0.0)
+        """What is not personal may leave, media and INIT: our flight leaves now."""
+        waits = self._meets_libwebrtc and self.piggyback.active
+        self._early_data_at = now + LIBWEBRTC_PAUSE_S if waits else now
 
     def take_early_data(self, now: float) -> bool:
         """Tell, once, that early data may leave."""
@@ -204,6 +210,8 @@ class DtlsRider:
         self.budget.receive(flow.remote, len(message.raw))
         if not self._enabled:
             return
+        if message.get(_LIBWEBRTC_MARK) is not None:
+            self._meets_libwebrtc = True
         for datagram in self.piggyback.receive_message(message, now):
             self._inject(datagram, now)
         self.collect(now)

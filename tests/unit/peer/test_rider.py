@@ -8,7 +8,7 @@ from tests.unit.dtls.ends import client, server
 from tests.unit.sped.test_piggyback import F2, F2B, message
 from warp.contract import Flow
 from warp.dtls import DtlsRole
-from warp.peer.rider import EARLY_PAUSE_S, RESPONSE_OVERHEAD, DtlsRider
+from warp.peer.rider import LIBWEBRTC_PAUSE_S, RESPONSE_OVERHEAD, DtlsRider
 from warp.sped import Piggyback, SpedConfig
 from warp.stun import Attribute, MessageClass
 
@@ -73,11 +73,22 @@ def test_a_client_sends_all_of_it_directly(ridden: bool) -> None:
     assert rider.take_direct(DtlsRole.CLIENT, FLOW) == FLIGHT
 
 
-def test_early_data_follows_a_flight_that_rides_after_a_moment() -> None:
+LIBWEBRTC = message(ack=b"", others=[(Attribute.GOOG_NETWORK_INFO, bytes.fromhex("00030000"))])
+
+
+def test_early_data_leaves_with_the_flight() -> None:
     rider = rider_with([F2], credit=10_000)
     rider.allow_early_data(NOW)
+    assert rider.take_early_data(NOW)
+    assert not rider.take_early_data(NOW)
+
+
+def test_early_data_leaves_a_moment_after_the_flight_when_libwebrtc_asks() -> None:
+    rider = rider_with([F2], credit=10_000)
+    rider.receive_attributes(LIBWEBRTC, FLOW, NOW)
+    rider.allow_early_data(NOW)
     at = rider.get_timer()
-    assert at == NOW + EARLY_PAUSE_S
+    assert at == NOW + LIBWEBRTC_PAUSE_S
     assert not rider.take_early_data(NOW)
     assert rider.take_early_data(at)
     assert not rider.take_early_data(at)
@@ -86,6 +97,7 @@ def test_early_data_follows_a_flight_that_rides_after_a_moment() -> None:
 
 def test_early_data_follows_a_bare_flight_at_once() -> None:
     rider = DtlsRider(Piggyback(SpedConfig()), enabled=False)
+    rider.receive_attributes(LIBWEBRTC, FLOW, NOW)
     rider.allow_early_data(NOW)
     assert rider.take_early_data(NOW)
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import pytest
 
@@ -45,8 +46,9 @@ def message(
     data: bytes | None = None,
     number: int = 0,
     method: int = BINDING,
+    others: Sequence[tuple[int, bytes]] = (),
 ) -> Message:
-    attributes: list[tuple[int, bytes]] = []
+    attributes = list(others)
     if ack is not None:
         attributes.append((ACK, ack))
     if data is not None:
