@@ -39,8 +39,8 @@ from warp.io import (
     ServerConfig,
     Session,
     WarpOptions,
-    avoid_gc_pauses,
     connect,
+    prepare_process,
 )
 from warp_tools.audio import packaged_sound, read_wav, write_wav
 from warp_tools.caller import hold_call
@@ -134,7 +134,7 @@ async def obey_all(peer: Peer) -> None:
     """Carry out orders until the parent closes the pipe."""
     lines = peer.lines
     # what is loaded by now is never garbage: to look through it takes as long as half a round trip
-    avoid_gc_pauses()
+    prepare_process()
     lines.write(event="ready")
     while (order := await lines.read()) is not None:
         try:

@@ -30,7 +30,7 @@ from instant_connect.io import (
 )
 from instant_connect.keyring import Epoch, Keyring
 from warp.errors import UsageError
-from warp.io import Ending, Server, ServerConfig, Session, avoid_gc_pauses, listen
+from warp.io import Ending, Server, ServerConfig, Session, listen, prepare_process
 from warp_tools.backends import ECHO, check_backend, make_embedded
 from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
@@ -332,7 +332,7 @@ async def serve(config: ServeConfig, say: Say) -> None:
         room=answering.lack,
         more_metrics=answering.metrics,
     )
-    avoid_gc_pauses()
+    prepare_process()
     # whoever reads that the server is there may end it at once
     stop = listen_for_interruption()
     changing = _listen_for_changes(answering, config, say)

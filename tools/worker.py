@@ -16,7 +16,7 @@ from instant_connect.io.forwarding import Forwarding
 from instant_connect.io.membership import Membership
 from instant_connect.io.server import InstantServer
 from warp.errors import InternalError, InvalidConfig
-from warp.io import avoid_gc_pauses
+from warp.io import prepare_process
 from warp_tools.failure import FAILED, ToolFailure
 from warp_tools.main import fail
 from warp_tools.serve import EchoServer, ServeConfig, bearer, open_answering
@@ -62,7 +62,7 @@ async def _serve(membership: Membership, config: ServeConfig, answering: Answeri
         more_metrics=answering.metrics,
     )
     loop = asyncio.get_running_loop()
-    avoid_gc_pauses()
+    prepare_process()
     following = loop.create_task(membership.follow(server, cluster))
     ending = loop.create_task(_end(membership, answering))
     membership.ready()

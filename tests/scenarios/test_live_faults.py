@@ -48,7 +48,7 @@ WAIT_S = 20.0
 
 @asynccontextmanager
 async def house_of(make_host: Callable[[], EngineHost]) -> AsyncIterator[tuple[LiveHouse, Voices]]:
-    voices = await open_voices(make_host, VoicesConfig(freeze=False))
+    voices = await open_voices(make_host, VoicesConfig(prepare_process=False))
     house = LiveHouse(voices, config=LiveConfig(voices=frozenset(SCRIPTS)))
     try:
         yield house, voices

@@ -58,7 +58,7 @@ def run(story: Callable, model: Callable[[], VoiceModel], **config) -> None:
         async with await listen("127.0.0.1", 0, config=SERVER) as server:
             voices = await open_voices(
                 inline(model),
-                VoicesConfig(freeze=False, **config),
+                VoicesConfig(prepare_process=False, **config),
                 add_media_tick=server.add_media_tick,
             )
             house = House(server, voices)

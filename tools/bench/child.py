@@ -17,7 +17,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-from warp.io import avoid_gc_pauses
+from warp.io import prepare_process
 from warp_tools.bench.party import Party
 from warp_tools.bench.slices import Slices
 from warp_tools.lines import Line, Lines, pin_to_core
@@ -73,9 +73,9 @@ class Child:
             case "memory":
                 gc.collect()
                 self._lines.write(event="memory", kib=resident_kib())
-            case "freeze":
+            case "prepare":
                 # as a server does, and the same for either stack
-                avoid_gc_pauses()
+                prepare_process()
             case "media":
                 raw = bool(order.get("raw"))
                 self._beside(self._media(float(order["seconds"]), raw))

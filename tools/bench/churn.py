@@ -122,7 +122,9 @@ async def churn(sessions: int) -> Found:
     model = ScriptedModel(_SCRIPTS)
     async with await listen("127.0.0.1", 0, config=ServerConfig(audio_in_order=False)) as server:
         voices = await open_voices(
-            inline(lambda: model), VoicesConfig(freeze=False), add_media_tick=server.add_media_tick
+            inline(lambda: model),
+            VoicesConfig(prepare_process=False),
+            add_media_tick=server.add_media_tick,
         )
         try:
             made = Churn(server, voices, model)

@@ -61,7 +61,7 @@ async def trial(stack: str, sessions: int, seconds: float) -> dict[str, Any]:
     try:
         for at in range(sessions):
             await pairing.open(str(at), "audio")
-        pairing.tell_both(order="freeze")
+        pairing.tell_both(order="prepare")
         pairing.tell_both(order="media", seconds=seconds, raw=True)
         heard = await pairing.client.expect("media", timeout_s=seconds + 60)
         served = await pairing.server.expect("media", timeout_s=60)

@@ -338,7 +338,7 @@ async def live_churn(
     found = Found(sessions=sessions)
     async with await listen("127.0.0.1", 0, config=ServerConfig(audio_in_order=False)) as server:
         voices = await open_voices(
-            make_host, VoicesConfig(freeze=False), add_media_tick=server.add_media_tick
+            make_host, VoicesConfig(prepare_process=False), add_media_tick=server.add_media_tick
         )
         place = Place(voices, server, taken)
         try:

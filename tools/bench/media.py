@@ -77,7 +77,7 @@ async def trial(stack: str, sessions: int, seconds: float) -> dict[str, Any]:
     try:
         for at in range(sessions):
             await pairing.open(str(at), "audio")
-        pairing.tell_both(order="freeze")
+        pairing.tell_both(order="prepare")
         pairing.tell_both(order="media", seconds=seconds)
         found = await pairing.server.expect("media", timeout_s=seconds + 60)
         heard = await pairing.client.expect("media", timeout_s=60)

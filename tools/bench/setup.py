@@ -66,7 +66,7 @@ async def measure(stack: str, kind: str, *, rounds: int, idle: int) -> dict[str,
     try:
         for at in range(_WARM_UP + rounds):
             if at == _WARM_UP:
-                pairing.tell_both(order="freeze")
+                pairing.tell_both(order="prepare")
             crowd = [f"{at}.{number}" for number in range(CROWD)]
             mine, theirs = await pairing.open_many(crowd, kind)
             await pairing.close_many(crowd)

@@ -29,7 +29,7 @@ from voice_backend.metrics import Kind, Labels, exposition, frame_families, hist
 from voice_backend.model import ModelInfo, NoCapacity, SessionConfig, Slot, VoiceModel
 from voice_backend.seat import Failed
 from warp.errors import InvalidState, UsageError
-from warp.io import Session, avoid_gc_pauses
+from warp.io import Session, prepare_process
 
 _log = logging.getLogger(__name__)
 COLLECT_LEAD_S: Final = 0.003
@@ -55,8 +55,8 @@ class VoicesConfig:
     loop: LoopConfig = field(default_factory=LoopConfig)
     encoder: EncoderConfig | None = None
     """None: 32 kbit/s, FEC, DTX."""
-    freeze: bool = True
-    """Keep the garbage collector out of calls (`warp.io.avoid_gc_pauses`): it makes frames late."""
+    prepare_process: bool = True
+    """Call `warp.io.prepare_process`: the garbage collector makes frames late."""
 
 
 def inline(model: Callable[[], VoiceModel]) -> MakeHost:
@@ -104,8 +104,8 @@ class Voices:
 
             self._stop_tick = add_media_tick(tick)
             origin = await first + COLLECT_LEAD_S
-        if self._config.freeze:
-            avoid_gc_pauses()
+        if self._config.prepare_process:
+            prepare_process()
         self._media.start(origin)
 
     # -- sessions ------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ from warp.errors import HandshakeTimedOut, UsageError, WarpError
 from warp.io.audio import AudioIn, AudioOut
 from warp.io.channel import Channel, ChannelClosedError
 from warp.io.client import Client, connect
-from warp.io.collector import avoid_gc_pauses
 from warp.io.config import ClientConfig, ServerConfig, WarpOptions
+from warp.io.process import prepare_process
 from warp.io.server import Server, listen
 from warp.io.session import Ending, Session
 from warp.io.udp import AddressInUse
@@ -40,7 +40,7 @@ __all__ = [
     "UsageError",
     "WarpError",
     "WarpOptions",
-    "avoid_gc_pauses",
     "connect",
     "listen",
+    "prepare_process",
 ]

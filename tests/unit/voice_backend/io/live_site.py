@@ -56,7 +56,7 @@ async def live_site(
     model = ScriptedModel(scripts or SCRIPTS)
     voices = await open_voices(
         inline(lambda: model),
-        VoicesConfig(freeze=False),
+        VoicesConfig(prepare_process=False),
         add_media_tick=None if server is None else server.add_media_tick,
     )
     options.setdefault("config", LiveConfig(voices=frozenset(SCRIPTS), start_timeout_s=5.0))

@@ -87,7 +87,7 @@ class Client:
 @asynccontextmanager
 async def house_of(script: Script, **options: Any) -> AsyncGenerator[tuple[LiveHouse, Any], None]:
     model = ScriptedModel({"": script})
-    voices = await open_voices(inline(lambda: model), VoicesConfig(freeze=False))
+    voices = await open_voices(inline(lambda: model), VoicesConfig(prepare_process=False))
     house = LiveHouse(voices, config=LiveConfig(start_timeout_s=2.0), **options)
     try:
         yield house, model
@@ -214,7 +214,7 @@ def test_nothing_is_left_of_many_sessions() -> None:
 def test_one_that_is_never_started_ends_by_itself() -> None:
     async def main() -> None:
         model = ScriptedModel({})
-        voices = await open_voices(inline(lambda: model), VoicesConfig(freeze=False))
+        voices = await open_voices(inline(lambda: model), VoicesConfig(prepare_process=False))
         house = LiveHouse(voices, config=LiveConfig(start_timeout_s=0.05))
         try:
             client = Client(house.begin())
@@ -231,7 +231,7 @@ def test_one_that_is_never_started_ends_by_itself() -> None:
 def test_a_full_house_says_so() -> None:
     async def main() -> None:
         model = ScriptedModel({})
-        config = VoicesConfig(freeze=False, max_sessions=1)
+        config = VoicesConfig(prepare_process=False, max_sessions=1)
         voices = await open_voices(inline(lambda: model), config)
         house = LiveHouse(voices)
         try:
@@ -273,7 +273,7 @@ def test_what_is_said_before_session_started_is_heard() -> None:
 
     async def main() -> None:
         model = _Listening()
-        voices = await open_voices(inline(lambda: model), VoicesConfig(freeze=False))
+        voices = await open_voices(inline(lambda: model), VoicesConfig(prepare_process=False))
         house = LiveHouse(voices, config=LiveConfig())
         try:
             client = Client(house.begin())

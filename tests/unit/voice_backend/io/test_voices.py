@@ -36,7 +36,7 @@ SCRIPTS = {
     "talks": {0: [Say(frames=5, text="well hello")]},
 }
 INFO = ModelInfo(name="scripted", in_rate=16_000, out_rate=16_000, max_slots=40)
-CONFIG = VoicesConfig(freeze=False)
+CONFIG = VoicesConfig(prepare_process=False)
 released = threading.Event()
 
 
@@ -143,7 +143,7 @@ def test_one_session_too_many_is_refused_and_its_place_comes_back() -> None:
         await first.close()
         assert voices.lack() is None
 
-    run(story, config=VoicesConfig(max_sessions=2, freeze=False))
+    run(story, config=VoicesConfig(max_sessions=2, prepare_process=False))
 
 
 def test_a_voice_that_fails_says_so_and_frees_its_place() -> None:

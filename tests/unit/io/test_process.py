@@ -1,0 +1,105 @@
+"""What keeps the garbage collector out of a call, and memory on few pages."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import mmap
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from warp.io import prepare_process
+from warp.io.process import Region, regions, use_huge_pages
+
+MIB = 1 << 20
+linux = pytest.mark.skipif(sys.platform != "linux", reason="it is Linux that is asked")
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+def full_collections() -> int:
+    return int(gc.get_stats()[2]["collections"])
+
+
+def test_what_lives_on_is_not_looked_through_as_calls_come() -> None:
+    """As many objects as two thousand sessions have, kept; by default several full collections."""
+    prepare_process()
+    before = full_collections()
+    kept = [[number] for number in range(400_000)]
+    assert full_collections() == before
+    assert gc.get_freeze_count() > 0 and len(kept) == 400_000
+
+
+def test_garbage_in_cycles_does_not_grow_without_bound() -> None:
+    prepare_process()
+    before = full_collections()
+    kept: list[list[int]] = []
+    while full_collections() == before and len(kept) < 4_000_000:
+        kept.extend([number] for number in range(100_000))
+    assert full_collections() > before
+
+
+def described(memory: mmap.mmap) -> tuple[Region, int]:
+    """The region that holds this memory, and how much of it is on huge pages (bytes)."""
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    text = Path("/proc/self/smaps").read_text()
+    [region] = [r for r in regions(text) if r.start <= address < r.end]
+    begin = text.index(f"{region.start:x}-{region.end:x} ")
+    huge = next(line for line in text[begin:].splitlines() if line.startswith("AnonHugePages:"))
+    return region, int(huge.split()[1]) << 10
+
+
+@linux
+def test_memory_that_is_in_use_moves_to_huge_pages_and_says_the_same() -> None:
+    with mmap.mmap(-1, 16 * MIB, flags=mmap.MAP_PRIVATE) as memory:
+        memory[:] = bytes(range(256)) * (16 * MIB // 256)
+        if not use_huge_pages():
+            pytest.skip("this system gives no huge pages: before Linux 6.1, or refused")
+        assert described(memory)[1] >= 14 * MIB
+        assert memory[:] == bytes(range(256)) * (16 * MIB // 256)
+
+
+@linux
+def test_memory_that_is_not_there_is_not_made_to_be() -> None:
+    """A thread's stack: eight megabytes, of which a few pages are used."""
+    with mmap.mmap(-1, 64 * MIB, flags=mmap.MAP_PRIVATE) as memory:
+        for page in range(0, 64 * MIB, 2 * MIB):
+            memory[page] = 1
+        before = described(memory)[0]
+        assert before.end - before.start >= 64 * MIB
+        use_huge_pages()
+        assert described(memory)[0].resident < before.resident + MIB
+
+
+SMAPS = """\
+55c8a4763000-55c8a501d000 rw-p 00000000 00:00 0                          [heap]
+Size:               8936 kB
+Rss:                8860 kB
+VmFlags: rd wr mr mw me ac sd
+7fa2d5ceb000-7fa2d60d6000 rw-p 00000000 00:00 0
+Rss:                3876 kB
+Anonymous:          3876 kB
+7fa2d6a00000-7fa2d6c00000 rw-p 00003000 fe:00 1053                       /usr/lib/with space.so
+Rss:                1000 kB
+7fa2d6c00000-7fa2d6e00000 r--p 00000000 00:00 0
+Rss:                2048 kB
+7ffc3c9d6000-7ffc3c9f7000 rw-p 00000000 00:00 0                          [stack]
+Rss:                  60 kB
+"""
+
+
+def test_regions() -> None:
+    assert list(regions(SMAPS)) == [
+        Region(0x55C8A4763000, 0x55C8A501D000, 8860 * 1024),
+        Region(0x7FA2D5CEB000, 0x7FA2D60D6000, 3876 * 1024),
+    ]
+    assert list(regions("")) == []
