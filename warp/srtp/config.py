@@ -11,7 +11,8 @@ from warp.errors import InvalidConfig
 class SrtpConfig:
     """Limits of one context; the defaults suit a voice call."""
 
-    replay_window_packets: int = 1024  # RFC 3711 section 3.3.2 asks for at least 64
+    replay_window_packets: int = 512
+    """10 s of voice, as far as NACKs may reach back; RFC 3711 section 3.3.2 asks for 64 or more."""
     max_sources: int = 32  # SSRCs the peer may open; each costs libsrtp a stream
 
     def __post_init__(self) -> None:
