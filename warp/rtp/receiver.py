@@ -35,6 +35,7 @@ class AudioReceiver:
     """Takes the packets of one media section; drained with `frames`, `events`, `nacks_to_send`."""
 
     __slots__ = (
+        "_audio_type",
         "_buffer",
         "_clock",
         "_events",
@@ -70,8 +71,11 @@ class AudioReceiver:
         self._nacks = NackList(config.nack_capacity, config.nack_limit) if config.nack else None
         self._tones: ToneTracker | None = None
         self._clock = SenderClock(config.clock_rate)
-        # the audio payload type heard last; no type sends the next packet down the careful path
+        self._audio_type = _NO_TYPE
+        """The audio payload type heard last."""
         self._fast_type = _NO_TYPE
+        """The same while nothing waits behind a gap; no type leads the next packet to the careful
+        path. What says so elsewhere would be one more thing to look at for each packet."""
 
     # -- packets -----------------------------------------------------------------------------
 
@@ -92,12 +96,7 @@ class AudioReceiver:
         """
         reception = self._reception
         highest = reception.highest
-        if (
-            (sequence - highest) & 0xFFFF == 1
-            and payload_type == self._fast_type
-            and payload
-            and not self._buffer.entries
-        ):
+        if (sequence - highest) & 0xFFFF == 1 and payload_type == self._fast_type and payload:
             reception.highest = highest = highest + 1
             last = reception.timestamp
             ahead = (timestamp - last) & 0xFFFFFFFF
@@ -192,6 +191,11 @@ class AudioReceiver:
             self._deliver(self._buffer.take(now))
         else:
             self._tally.duplicates += 1
+        self._choose_path()
+
+    def _choose_path(self) -> None:
+        """Whether the next packet may take the short way: the buffer has changed."""
+        self._fast_type = _NO_TYPE if self._buffer.entries else self._audio_type
 
     def _place(self, frame: AudioFrame) -> bool:
         """Count the packet and extend its numbers; False when nobody waits for it any more.
@@ -270,7 +274,7 @@ class AudioReceiver:
                 continue
             kind = kinds.get(frame.payload_type)
             if kind is PayloadKind.AUDIO:
-                self._fast_type = frame.payload_type
+                self._audio_type = frame.payload_type
                 self._frames.append(frame)
             elif kind is PayloadKind.TELEPHONE_EVENT:
                 self._receive_tone(frame.timestamp, frame.payload, frame.received_at)
@@ -297,10 +301,10 @@ class AudioReceiver:
         if reception.packets:
             self._frames.append(
                 AudioFrame(None, reception.timestamp, reception.highest + 1, False,
-                           max(self._fast_type, 0), None, now)
+                           max(self._audio_type, 0), None, now)
             )  # fmt: skip
         reception.end()
-        self._fast_type = _NO_TYPE
+        self._audio_type = self._fast_type = _NO_TYPE
 
     def _discard(self, discard: Discard, now: float) -> None:
         reason = discard.reason
@@ -336,6 +340,7 @@ class AudioReceiver:
         """Give up gaps that have waited long enough; queue requests that are due."""
         if self._buffer.deadline is not None and self._buffer.deadline <= now:
             self._deliver(self._buffer.take(now))
+            self._choose_path()
         nacks = self._nacks
         if nacks is not None and nacks.deadline is not None:
             nacks.handle_timer(now)
