@@ -173,7 +173,7 @@ class AudioOut:
         "_next_tick",
         "_peer",
         "_phase",
-        "_played_ticks",
+        "_played_from",
         "_queue",
         "_queued_ticks",
         "_registered",
@@ -188,10 +188,11 @@ class AudioOut:
         self._peer = peer
         self._queue: deque[tuple[bytes, int, bool]] = deque()
         self._queued_ticks = 0
-        self._played_ticks = 0
         self._phase = driver.clock.assign_phase()
         self._grid = driver.clock.slot_start(self._phase, 0)
         self._next_tick = 0  # samples since the clock's origin
+        self._played_from = 0
+        """Where `_next_tick` would have been at the last `clear`, without the silences since."""
         self._registered = False
         self._sent_at = 0.0
         self._starved = True
@@ -252,7 +253,6 @@ class AudioOut:
         self._talkspurt = True
         self._sent_at = now
         self._next_tick += duration
-        self._played_ticks += duration
         driver.send_datagram(item)
         return True
 
@@ -263,6 +263,7 @@ class AudioOut:
         if self._starved and self._next_tick < present:
             late = _LATE_TICKS if self._talkspurt else 0
             if self._next_tick < present - late:
+                self._played_from += present - self._next_tick
                 self._next_tick = present
                 self._talkspurt = False
         return present
@@ -275,7 +276,7 @@ class AudioOut:
     @property
     def played_ms(self) -> float:
         """Audio sent since the last `clear()`, in milliseconds."""
-        return self._played_ticks * 1000 / CLOCK_RATE
+        return (self._next_tick - self._played_from) * 1000 / CLOCK_RATE
 
     @property
     def report(self) -> ReportBlock | None:
@@ -291,7 +292,7 @@ class AudioOut:
         played = self.played_ms
         self._queue.clear()
         self._queued_ticks = 0
-        self._played_ticks = 0
+        self._played_from = self._next_tick
         self._starved = True
         return played
 
@@ -343,7 +344,6 @@ class AudioOut:
             self._sent_at = now
             self._next_tick += duration
             self._queued_ticks -= duration
-            self._played_ticks += duration
             sent += 1
         if not queue:
             self._starved = True

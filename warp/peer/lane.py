@@ -33,8 +33,13 @@ class LaneDiscard(enum.Enum):
     CLOSED = "the connection has ended"
 
 
-def _refuse(data: bytes) -> bytes:
-    raise Discard(LaneDiscard.CLOSED)
+class _Ended:
+    """What opens nothing."""
+
+    __slots__ = ()
+
+    def unprotect_rtp(self, packet: bytes) -> bytes:
+        raise Discard(LaneDiscard.CLOSED)
 
 
 class MediaLane:
@@ -44,11 +49,11 @@ class MediaLane:
         "_heard",
         "_ice",
         "_media",
-        "_protect",
+        "_opens",
         "_router",
+        "_srtp",
         "_traffic",
         "_transport",
-        "_unprotect",
         "awaited",
         "reader",
         "reader_failed",
@@ -65,8 +70,9 @@ class MediaLane:
         self._transport = transport
         self._ice = transport.ice
         self._media = media
-        self._unprotect: Callable[[bytes], bytes] = srtp.unprotect_rtp
-        self._protect = srtp.protect_rtp
+        # not their methods: each of a session's objects that a packet leads to may be a cold one
+        self._srtp = srtp
+        self._opens: SrtpContext | _Ended = srtp
         self._router = session.router
         self._heard = transport.rider.heard
         self._traffic = traffic
@@ -87,7 +93,7 @@ class MediaLane:
         traffic[RECEIVED] += 1
         traffic[RECEIVED_BYTES] += len(data)
         try:
-            packet = self._unprotect(data)
+            packet = self._opens.unprotect_rtp(data)
         except Discard:
             return False
         heard = self._heard
@@ -106,7 +112,7 @@ class MediaLane:
 
     def close(self) -> None:
         """The connection has ended: what still comes this way is discarded."""
-        self._unprotect = _refuse
+        self._opens = _Ended()
 
     def make(self, payload: bytes, timestamp: int, now: float, marker: bool) -> Datagram | None:
         """Return the datagram of one payload (`timestamp` in samples at 48 kHz), None if unheard.
@@ -118,7 +124,7 @@ class MediaLane:
             return None
         if marker:
             self._transport.milestones.setdefault("first_media_sent", now)
-        data = self._protect(sender.packetize(payload, timestamp, now, marker=marker))
+        data = self._srtp.protect_rtp(sender.packetize(payload, timestamp, now, marker=marker))
         traffic = self._traffic
         traffic[SENT] += 1
         traffic[SENT_BYTES] += len(data)
