@@ -27,6 +27,7 @@ from warp_tools.failure import CommandRefused, ToolFailure
 from warp_tools.opus import SAMPLE_RATE, encoded
 from warp_tools.outputs import check_output
 from warp_tools.signalling import HttpCall, open_call
+from warp_tools.web import listen_for_interruption
 
 DCID = 4
 """Stream id of the events channel that bundles name unless told otherwise."""
@@ -59,8 +60,9 @@ async def call(speech_path: Path | None, plan: CallPlan, out: Path) -> CallResul
             line = await begin()
             connected_ms = (loop.time() - asked) * 1000
             end = EndWatch(line.session, len(speech) / SAMPLE_RATE)
-            recording = await hold_call(line.session, payloads)
-            ended = await end.found()
+            stop = listen_for_interruption()
+            recording = await hold_call(line.session, payloads, stop=stop)
+            ended = end.interrupted() if stop.is_set() else await end.found()
             path = line.path()
             samples = recording.samples()
             # before anything of the end can fail

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from warp_tools.failure import CommandRefused, ToolFailure
+from warp_tools.failure import INTERRUPTED, CommandRefused, ToolFailure
 
 URL = "http://127.0.0.1:8080"
 _OUT = typer.Option(help="Write what came back here.")
@@ -35,7 +35,8 @@ def call(
     """Call a server, speak a recording, write down the reply.
 
     Exit status: 0 when the speech was spoken to its end; 1 when the call failed, broke off, or the
-    server ended it before that; 2 when what was asked for cannot be, and nobody was called.
+    server ended it before that; 2 when what was asked for cannot be, and nobody was called;
+    130 when it was interrupted (Ctrl-C ends the call, and keeps what was heard).
     """
     from warp_tools.call import call as run
     from warp_tools.call_plan import CallPlan
@@ -59,5 +60,7 @@ def call(
     result = asyncio.run(run(speech, plan, out))
     told = f"{out}: {result}\n{result.way}"
     typer.echo(json.dumps(result.to_json(), indent=2) if as_json else told)
+    if result.ended is not None and result.ended.interrupted:
+        raise typer.Exit(INTERRUPTED)
     if result.ended is not None and result.ended.is_failure:
         raise ToolFailure(str(result.ended))

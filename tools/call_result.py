@@ -8,7 +8,7 @@ Called by `call`.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -25,24 +25,26 @@ _WAYS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """The end of a call that was not ours: the other side hung up, or the path was lost."""
+    """An end that was not to be expected: the other side hung up, the path was lost, or Ctrl-C."""
 
     after_s: float
     """Seconds from when the call was connected."""
     error: str = ""
-    """What broke it off; empty when the server hung up."""
+    """What broke it off; empty when somebody hung up."""
     unsaid_s: float = 0.0
     """Seconds of the speech that had not left."""
+    interrupted: bool = False
+    """It was whoever placed it that wanted no more."""
 
     @property
     def by(self) -> str:
-        """Who ended it: server, or error."""
-        return "error" if self.error else "server"
+        """Who ended it: server, caller, or error."""
+        return "error" if self.error else "caller" if self.interrupted else "server"
 
     @property
     def reason(self) -> str:
         """Why, as far as it was told."""
-        return self.error or "it hung up"
+        return self.error or ("interrupted" if self.interrupted else "it hung up")
 
     @property
     def is_failure(self) -> bool:
@@ -50,8 +52,10 @@ class Ended:
         return bool(self.error) or self.unsaid_s > 0
 
     def __str__(self) -> str:
-        who = "the call broke off" if self.error else "the server ended the call"
         unsaid = f"; {self.unsaid_s:.1f} s of the speech were not sent" if self.unsaid_s else ""
+        if self.interrupted:
+            return f"interrupted after {self.after_s:.1f} s{unsaid}"
+        who = "the call broke off" if self.error else "the server ended the call"
         return f"{who} after {self.after_s:.1f} s ({self.reason}){unsaid}"
 
 
@@ -100,9 +104,7 @@ class CallResult:
 
     def __str__(self) -> str:
         alike = f", likeness to the speech sent {self.correlation:.2f}" if self.is_echo else ""
-        pauses = (
-            f", {self.unsent_s:.1f} s not sent as nothing was said" if self.unsent_s >= 0.05 else ""
-        )
+        pauses = f", {self.unsent_s:.1f} s of its silence left out" if self.unsent_s >= 0.05 else ""
         return (
             f"{self.seconds:.1f} s, {self.concealed} of {self.frames} frames concealed"
             f"{pauses}{alike}; "
@@ -172,6 +174,12 @@ class EndWatch:
     def silent_s(self) -> float:
         """For how long no datagram has come."""
         return self._loop.time() - self._heard_at
+
+    def interrupted(self) -> Ended:
+        """Return the end that whoever placed the call has made."""
+        self._timer.cancel()
+        ended = self._ended(self._loop.time(), "")
+        return replace(ended, interrupted=True)
 
     async def found(self) -> Ended | None:
         """Return how it ended, or None when it has not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -30,10 +30,13 @@ class CallConfig:
     """And at the latest so long after our last word."""
 
 
-async def speak(session: Session, payloads: Sequence[bytes]) -> None:
-    """Send Opus payloads in real time; returns when the last one is queued."""
+async def speak(
+    session: Session, payloads: Sequence[bytes], *, over: Callable[[], bool] | None = None
+) -> None:
+    """Send Opus payloads in real time; returns when the last one is queued, or it is `over`."""
+    over = over or session.closed.done
     at = 0
-    while at < len(payloads) and not session.closed.done():
+    while at < len(payloads) and not over():
         while at < len(payloads) and session.audio_out.queued_ms < QUEUE_MS:
             session.audio_out.send(payloads[at])
             at += 1
@@ -70,17 +73,28 @@ class Listener:
 
 
 async def hold_call(
-    session: Session, payloads: Sequence[bytes], config: CallConfig | None = None
+    session: Session,
+    payloads: Sequence[bytes],
+    config: CallConfig | None = None,
+    *,
+    stop: asyncio.Event | None = None,
 ) -> Recording:
-    """Speak (payloads of 20 ms), listen until the other side is done; return what was heard."""
+    """Speak (payloads of 20 ms), listen until the other side is done; return what was heard.
+
+    `stop`, when it is set, ends the call before that.
+    """
+
+    def over() -> bool:
+        return session.closed.done() or (stop is not None and stop.is_set())
+
     config = config or CallConfig()
     loop = asyncio.get_running_loop()
     listener = Listener(session)
-    await speak(session, payloads)
-    while session.audio_out.queued_ms and not session.closed.done():
+    await speak(session, payloads, over=over)
+    while session.audio_out.queued_ms and not over():
         await asyncio.sleep(_STEP_S)
     spoken = loop.time()
-    while not session.closed.done():
+    while not over():
         tail = loop.time() - spoken
         if tail > config.longest_tail_s or (
             tail > config.quiet_s and listener.quiet_s > config.quiet_s

@@ -1,7 +1,8 @@
 """How a command ends when it cannot go on: one clear line and a status, and not a traceback.
 
-2  CommandRefused  the command line asks for what cannot be: nothing was begun
-1  ToolFailure     it was begun, and failed
+2    CommandRefused  the command line asks for what cannot be: nothing was begun
+1    ToolFailure     it was begun, and failed
+130  Ctrl-C
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import ClassVar, Final
 
 FAILED: Final = 1
 REFUSED: Final = 2
+INTERRUPTED: Final = 130
 
 
 class ToolFailure(Exception):

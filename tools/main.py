@@ -8,13 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from warp_tools.failure import FAILED, REFUSED, ToolFailure
+from warp_tools.failure import FAILED, INTERRUPTED, REFUSED, ToolFailure
 
 NEEDED = (
     *("typer", "rich", "numpy", "av", "pydantic", "soxr"),
     *("starlette", "hypercorn", "python_multipart"),
 )
-INTERRUPTED = 130
 
 
 def missing_packages() -> list[str]:

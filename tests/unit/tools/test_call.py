@@ -142,6 +142,17 @@ def test_who_ended_it_and_whether_that_is_a_failure() -> None:
     assert str(unsaid).endswith("(it hung up); 3.2 s of the speech were not sent")
 
 
+def test_a_call_that_was_interrupted() -> None:
+    ended = Ended(after_s=2.0, unsaid_s=3.2, interrupted=True)
+    assert str(ended) == "interrupted after 2.0 s; 3.2 s of the speech were not sent"
+    told = CallResult(seconds=2.0, frames=100, concealed=0, correlation=0.0, ended=ended).to_json()
+    assert (told["ended_by"], told["end_reason"], told["unsaid_s"]) == (
+        "caller",
+        "interrupted",
+        3.2,
+    )
+
+
 def test_a_call_that_we_ended() -> None:
     result = CallResult(seconds=1.0, frames=50, concealed=0, correlation=0.9)
     assert result.to_json()["ended_by"] == "caller"
@@ -157,7 +168,7 @@ def test_what_is_no_echo_has_no_likeness() -> None:
     assert told["correlation"] is None
     assert told["unsent_s"] == 3.16
     assert "likeness" not in str(voice)
-    assert "5.8 s, 0 of 132 frames concealed, 3.2 s not sent as nothing was said; " in str(voice)
+    assert "5.8 s, 0 of 132 frames concealed, 3.2 s of its silence left out; " in str(voice)
 
 
 @pytest.mark.parametrize("way", Way)

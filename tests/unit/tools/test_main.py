@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from warp_tools import main as entry
-from warp_tools.audio import packaged_sound, write_wav
+from warp_tools.audio import packaged_sound, read_wav, write_wav
 from warp_tools.keys import change_keyring, new_keyring, rotate
 from warp_tools.main import main
 
@@ -313,6 +313,38 @@ def test_a_server_that_is_killed_in_mid_call_is_said_to_be_gone(tmp_path: Path, 
     assert 0 < told["unsaid_s"] <= 2
     assert err.startswith(b"warp: the call broke off after ")
     assert b"nothing came any more" in err
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether a process has a handler for a signal (proc(5), SigCgt)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
+    return bool(int(caught, 16) & 1 << number - 1)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc tells when Ctrl-C is listened for")
+def test_whoever_interrupts_a_call_keeps_what_was_heard(tmp_path: Path) -> None:
+    reply = tmp_path / "reply.wav"
+    server = Serving()
+    command = [sys.executable, "-m", "warp_tools.main", "call", "--url", server.url]
+    with subprocess.Popen(
+        [*command, "--json", "--out", str(reply)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as calling:
+        end = time.monotonic() + 20
+        while not catches(calling.pid, signal.SIGTERM):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        time.sleep(1.0)  # of a call of five seconds
+        calling.send_signal(signal.SIGINT)
+        out, err = calling.communicate(timeout=60)
+    server.stop()
+    assert (calling.returncode, err) == (130, b"")
+    told = json.loads(out)
+    assert (told["ended_by"], told["end_reason"]) == ("caller", "interrupted")
+    assert told["unsaid_s"] > 0
+    assert told["seconds"] > 0.1
+    assert len(read_wav(reply)) == pytest.approx(told["seconds"] * 48_000, abs=960)
 
 
 @pytest.mark.slow
