@@ -146,7 +146,11 @@ class Frames:
     def __iter__(self) -> Iterator[Frame]:
         """Yield every packet in the order of the file."""
         yield from self._pcap() if self.format == "pcap" else self._pcapng()
-        if self._unpacked is not None and self._unpacked.is_refused:
+        if self._unpacked is None:
+            return
+        if self._unpacked.fault and self.damage is None:
+            self.damage = f"the gzip file is {self._unpacked.fault} behind packet {self.number}"
+        if self._unpacked.is_refused:
             self.damage = (
                 f"read until packet {self.number} only: what is gzipped unpacks to more than "
                 f"{MAX_RATIO} times its size, as no capture does; gunzip it first to read it whole"
@@ -332,13 +336,19 @@ class _Unpacked:
         self._unpacked = gzip.GzipFile(fileobj=cast(BinaryIO, packed))
         self._cost = 0
         self.is_refused = False
+        self.fault = ""
+        """What is wrong with it, in plain words."""
 
     def read(self, size: int) -> bytes:
         if self.is_refused:
             return b""
         try:
             out = self._unpacked.read(size)
-        except (EOFError, zlib.error, gzip.BadGzipFile):
+        except EOFError:
+            self.fault = "cut short"
+            return b""
+        except (zlib.error, gzip.BadGzipFile):
+            self.fault = "damaged"
             return b""
         self._cost += len(out) + _PIECE_COST
         self.is_refused = self._cost > FREE_COST + MAX_RATIO * self._packed.count

@@ -201,9 +201,20 @@ def test_damage_inside_gzip_is_an_end() -> None:
     packed = gzip.compress(pcap([Packet(n, bytes(range(200))) for n in range(50)]))
     found, frames = read(packed[: len(packed) // 2])
     assert len(found) < 50 and frames.damage is not None
-    broken = bytearray(packed)
-    broken[-6] ^= 255
-    assert read(bytes(broken))[0]
+
+
+def test_what_is_wrong_behind_the_last_packet_of_gzip_is_said() -> None:
+    """The checksum and the length at its end: all packets are there, but are they right?"""
+    packed = gzip.compress(pcap([Packet(n, bytes(range(200))) for n in range(50)]))
+    for number in (-6, -2):
+        broken = bytearray(packed)
+        broken[number] ^= 255
+        found, frames = read(bytes(broken))
+        assert len(found) == 50
+        assert frames.damage == "the gzip file is damaged behind packet 50"
+    found, frames = read(packed[:-3])
+    assert len(found) == 50
+    assert frames.damage == "the gzip file is cut short behind packet 50"
 
 
 PCAP_HEAD, PCAPNG_HEAD = pcap([]), section() + interface()
