@@ -58,7 +58,8 @@ class BrowserRun:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
-                    env={**os.environ, **(environment or {})},
+                    # what it leaves in the folder for temporary files goes with ours
+                    env={**os.environ, "TMPDIR": str(self.folder), **(environment or {})},
                     start_new_session=True,
                 )
         except BaseException:
