@@ -62,7 +62,8 @@ def use_huge_pages() -> int:
     if sys.platform != "linux":
         return 0
     try:
-        found = list(regions(_SMAPS.read_text()))
+        # what is mapped has a name of any bytes
+        found = list(regions(_SMAPS.read_bytes().decode(errors="replace")))
     except OSError:
         return 0
     madvise = ctypes.CDLL(None).madvise
@@ -81,7 +82,8 @@ def regions(smaps: str) -> Iterator[Region]:
     """Yield the heap and other anonymous memory that can be written (proc(5), /proc/PID/smaps)."""
     start = end = 0
     ours = False
-    for line in smaps.splitlines():
+    # not splitlines: a name has its line feeds escaped, and nothing else
+    for line in smaps.removesuffix("\n").split("\n") if smaps else ():
         name, *fields = line.split()
         if not name.endswith(":"):
             # 7f00-7f80 rw-p 00000000 00:00 0 [heap]

@@ -318,8 +318,9 @@ class AudioReceiver:
     def frames(self) -> list[AudioFrame]:
         """Drain the frames that are in order, gap frames among them."""
         out = self._frames
-        if out:
-            self._frames = []
+        if not out:
+            return []  # not ours, which goes on growing
+        self._frames = []
         return out
 
     def events(self) -> list[Event]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -103,3 +104,14 @@ def test_regions() -> None:
         Region(0x7FA2D5CEB000, 0x7FA2D60D6000, 3876 * 1024),
     ]
     assert list(regions("")) == []
+
+
+@linux
+@pytest.mark.parametrize("name", [b"lib\xe9.so", b"lib\x0bvertical.so", "lib\u2028.so".encode()])
+def test_what_is_mapped_may_have_any_name(tmp_path: Path, name: bytes) -> None:
+    path = os.fsencode(tmp_path) + b"/" + name
+    with open(path, "wb+") as file:
+        file.truncate(mmap.PAGESIZE)
+        with mmap.mmap(file.fileno(), mmap.PAGESIZE):
+            assert name.strip() in Path("/proc/self/smaps").read_bytes()
+            use_huge_pages()

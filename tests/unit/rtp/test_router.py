@@ -72,6 +72,17 @@ def test_the_mid_decides_and_is_remembered() -> None:
     assert r.receiver_of(7) is b and r.sections == (a, b)
 
 
+@pytest.mark.parametrize("mids", ["a", "ab"])
+def test_what_was_drained_stays_as_it_was(mids: str) -> None:
+    """Whoever adds up what came has each frame once, also when there was none at first."""
+    r = router(*map(section, mids))
+    heard = r.frames()
+    for number in range(3):
+        r.receive(packet(number, 7, mid="a", payload=b"%d" % number), 0.02 * number)
+        heard += r.frames()
+    assert [frame.payload for frame in heard] == [b"0", b"1", b"2"]
+
+
 def test_the_payload_type_decides_if_it_is_unique() -> None:
     a, b = section("a", 111, 0), section("b", 111, 8)
     r = router(a, b)
