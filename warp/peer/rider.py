@@ -38,6 +38,8 @@ _EVIDENCE = {
 }
 # header, XOR-MAPPED-ADDRESS (IPv6), MESSAGE-INTEGRITY, FINGERPRINT, padding
 RESPONSE_OVERHEAD = 20 + 24 + 24 + 8 + 3
+# the heads of both attributes, and one acknowledgement
+SPED_OVERHEAD = 4 + 4 + 4
 
 
 class Heard:
@@ -150,12 +152,17 @@ class DtlsRider:
         """Return how many bytes a repetition of our flight may still need of an address's credit.
 
         A flight of one datagram rides in the response to a check with the hello, which brings
-        the credit for it; longer ones, and those that go bare, may have to do without.
+        the credit for it; longer ones, and those that go bare, may have to do without. Until it
+        has left, in that response or bare, it is the flight itself that needs it.
         """
         if not self.piggyback.active:
             return self._flight_bytes
         pending = self.piggyback.pending
-        return sum(map(len, pending)) if len(pending) > 1 else 0
+        if len(pending) > 1:
+            return sum(map(len, pending))
+        leaving = {*self.direct, self.ridden or b""}
+        size = sum(map(len, leaving))
+        return RESPONSE_OVERHEAD + SPED_OVERHEAD + size if size else 0
 
     # -- early data ---------------------------------------------------------------------------
 

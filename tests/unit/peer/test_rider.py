@@ -73,6 +73,18 @@ def test_a_client_sends_all_of_it_directly(ridden: bool) -> None:
     assert rider.take_direct(DtlsRole.CLIENT, FLOW) == FLIGHT
 
 
+@pytest.mark.parametrize("rides", [True, False])
+def test_early_data_leaves_a_flight_that_has_not_left_what_it_needs(rides: bool) -> None:
+    rider = rider_with([F2], credit=RESPONSE_OVERHEAD + 16 + len(F2))
+    if rides:
+        assert DATA in dict(
+            rider.attributes_to_send(MessageClass.SUCCESS, bytes(12), FLOW, ROOM, NOW)
+        )
+    assert rider.reserve() >= RESPONSE_OVERHEAD + 8 + len(F2)
+    rider.take_direct(DtlsRole.SERVER, FLOW)
+    assert rider.reserve() == 0
+
+
 LIBWEBRTC = message(ack=b"", others=[(Attribute.GOOG_NETWORK_INFO, bytes.fromhex("00030000"))])
 
 
