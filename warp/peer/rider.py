@@ -83,7 +83,8 @@ class DtlsRider:
         self._early: list[bytes] = []
         self._injected: tuple[int, ...] = ()
         self._early_data_at: float | None = None
-        self._meets_libwebrtc = False
+        # until a check of its own was heard: its hello may come in the answer to one of ours
+        self._meets_libwebrtc = True
         self.direct: list[bytes] = []
         self.ridden: bytes | None = None
         self.rtt_s: float | None = None
@@ -217,8 +218,8 @@ class DtlsRider:
         self.budget.receive(flow.remote, len(message.raw))
         if not self._enabled:
             return
-        if message.get(_LIBWEBRTC_MARK) is not None:
-            self._meets_libwebrtc = True
+        if message.message_class is MessageClass.REQUEST:
+            self._meets_libwebrtc = message.get(_LIBWEBRTC_MARK) is not None
         for datagram in self.piggyback.receive_message(message, now):
             self._inject(datagram, now)
         self.collect(now)

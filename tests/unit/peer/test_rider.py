@@ -107,6 +107,14 @@ def test_early_data_leaves_a_moment_after_the_flight_when_libwebrtc_asks() -> No
     assert rider.get_timer() is None
 
 
+def test_early_data_waits_for_whoever_has_answered_and_not_asked_yet() -> None:
+    """libwebrtc's hello can come in the answer to our check before it has sent one of its own."""
+    rider = DtlsRider(Piggyback(SpedConfig()))
+    rider.receive_attributes(message(MessageClass.SUCCESS, ack=b""), FLOW, NOW)
+    rider.allow_early_data(NOW)
+    assert rider.get_timer() == NOW + LIBWEBRTC_PAUSE_S
+
+
 def test_early_data_follows_a_bare_flight_at_once() -> None:
     rider = DtlsRider(Piggyback(SpedConfig()), enabled=False)
     rider.receive_attributes(LIBWEBRTC, FLOW, NOW)
