@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -30,6 +31,9 @@ _HUGE: Final = 2 << 20
 _MADV_COLLAPSE: Final = 25  # linux/mman.h; Linux 6.1
 _SMAPS: Final = Path("/proc/self/smaps")
 _MOSTLY: Final = 0.75
+_LONGEST_S: Final = 1.0
+"""A page takes 1 to 15 ms, the latter where a virtual machine has yet to be given the memory."""
+_PIECE: Final = 4 * _HUGE
 
 
 class Region(NamedTuple):
@@ -49,7 +53,8 @@ def prepare_process() -> None:
     library, may wait.
 
     Memory in use now is moved to pages of 2 MiB where the system has them (Linux 6.1, madvise(2)
-    MADV_COLLAPSE), which takes some tens of milliseconds; elsewhere it stays where it is.
+    MADV_COLLAPSE), which takes some tens of milliseconds, and of many hundreds of megabytes moves
+    what a second suffices for; elsewhere it stays where it is.
     """
     gc.collect()
     gc.freeze()
@@ -69,12 +74,19 @@ def use_huge_pages() -> int:
     madvise = ctypes.CDLL(None).madvise
     madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     agreed = 0
-    for region in found:
+    until = time.perf_counter() + _LONGEST_S
+    # the small ones first: a model's weights are not what a call goes through
+    for region in sorted(found, key=lambda region: region.end - region.start):
         start, end = -(-region.start // _HUGE) * _HUGE, region.end // _HUGE * _HUGE
         # of stacks and the like little is there: all of it would be made to be
-        mostly = region.resident >= _MOSTLY * (region.end - region.start)
-        if mostly and start < end and madvise(start, end - start, _MADV_COLLAPSE) == 0:
-            agreed += end - start
+        if region.resident < _MOSTLY * (region.end - region.start):
+            continue
+        for at in range(start, end, _PIECE):
+            if time.perf_counter() >= until:
+                return agreed
+            size = min(_PIECE, end - at)
+            if madvise(at, size, _MADV_COLLAPSE) == 0:
+                agreed += size
     return agreed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import itertools
 import mmap
 import os
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from warp.io import prepare_process
+from warp.io import prepare_process, process
 from warp.io.process import Region, regions, use_huge_pages
 
 MIB = 1 << 20
@@ -79,6 +80,16 @@ def test_memory_that_is_not_there_is_not_made_to_be() -> None:
         assert before.end - before.start >= 64 * MIB
         use_huge_pages()
         assert described(memory)[0].resident < before.resident + MIB
+
+
+@linux
+def test_a_process_with_much_memory_is_not_held_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight gigabytes of weights would take from four seconds to a minute."""
+    moments = itertools.count(0.0, 0.4)
+    monkeypatch.setattr(process.time, "perf_counter", lambda: next(moments))
+    with mmap.mmap(-1, 64 * MIB, flags=mmap.MAP_PRIVATE) as memory:
+        memory[:] = bytes(64 * MIB)
+        assert use_huge_pages() <= 16 * MIB
 
 
 SMAPS = """\
