@@ -240,7 +240,7 @@ def _route_texts(keys: Mapping[int, bytes]) -> dict[str, str]:
 
 def _parse_routes(listed: object, member: str) -> dict[int, bytes]:
     if not isinstance(listed, dict):
-        raise InvalidConfig(f"{member} is an object of key ids and keys")
+        raise InvalidConfig(f"{member} has to be an object of key ids and keys")
     keys = {}
     for name, key in listed.items():
         if not (name.isascii() and name.isdecimal() and len(name) <= 2 and int(name) < KEY_IDS):
@@ -283,7 +283,7 @@ def parse_keyring(text: str) -> Keyring:
 
 def _parse_epoch(value: object, name: str) -> Epoch:
     if not isinstance(value, Mapping):
-        raise InvalidConfig(f"{name} is an object")
+        raise InvalidConfig(f"{name} has to be an object: relays' keys have none")
     key_id = value.get("key_id")
     if type(key_id) is not int:
         raise InvalidConfig(f"{name}.key_id is a number")

@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from instant_connect.keyring import Epoch, Keyring, parse_keyring
+from instant_connect.keyring import Epoch, Keyring, parse_keyring, parse_relay_keys
 from warp.entropy import SystemEntropy
 from warp.errors import InvalidConfig
 from warp_tools.failure import CommandRefused
+from warp_tools.outputs import check_output
 
 _MAX_BYTES = 65_536
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -59,8 +60,8 @@ def new_keyring(path: Path, cell: int) -> None:
         ) from None
 
 
-def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> None:
-    """Replace a key file by what `change` makes of it and a fresh epoch."""
+def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> Keyring:
+    """Replace a key file by what `change` makes of it and a fresh epoch; return what it held."""
     ring = load_keyring(path)
     fresh = Epoch.generate(ring.next_key_id(), SystemEntropy(), time.time())
     beside = path.with_name(f".{path.name}.new")
@@ -70,13 +71,30 @@ def change_keyring(path: Path, change: Callable[[Keyring, Epoch], Keyring]) -> N
         beside.replace(path)
     except InvalidConfig as error:
         raise CommandRefused(str(error)) from error
+    return ring
 
 
 def write_route_keys(path: Path, out: Path) -> None:
-    """Write what a relay may have of a key file: it leads datagrams, and opens nothing."""
+    """Write what a relay may have of a key file: it leads datagrams, and opens nothing.
+
+    What was written so before is replaced, and nothing else. Raises `CommandRefused`.
+    """
+    text = load_keyring(path).relay_keys().to_text()
+    check_output(out, keep=(path,))
+    if out.exists() and not _holds_route_keys(out):
+        raise CommandRefused(f"{out} exists already, and is no relay's keys: write to another file")
     beside = out.with_name(f".{out.name}.new")
-    _write(beside, load_keyring(path).relay_keys().to_text(), os.O_CREAT | os.O_TRUNC)
+    _write(beside, text, os.O_CREAT | os.O_TRUNC)
     beside.replace(out)
+
+
+def _holds_route_keys(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            parse_relay_keys(file.read(_MAX_BYTES).decode("ascii"))
+    except (OSError, UnicodeDecodeError, InvalidConfig):
+        return False
+    return True
 
 
 def rotate(ring: Keyring, fresh: Epoch) -> Keyring:

@@ -28,20 +28,28 @@ def new(
 
 @app.command("stage")
 def stage(file: File) -> None:
-    """Add the keys that come next: hand out the file, reload every server, then rotate."""
+    """Add the keys that come next: hand out the file, reload servers and relays, then rotate."""
     from warp_tools import keys
 
     keys.change_keyring(file, keys.stage)
-    typer.echo(f"{file}: the next keys are accepted; rotate once every server has this file")
+    typer.echo(
+        f"{file}: the next keys are accepted; rotate once every server has this file, and every "
+        "relay what warp keys routes makes of it"
+    )
 
 
 @app.command("rotate")
 def rotate(file: File) -> None:
-    """Seal tickets with the next keys; those of the keys before still open."""
+    """Seal tickets with the staged keys, else with fresh ones; those of before still open."""
     from warp_tools import keys
 
-    keys.change_keyring(file, keys.rotate)
+    before = keys.change_keyring(file, keys.rotate)
     typer.echo(f"{file}: rotated; send SIGHUP to every server of the cell")
+    if before.upcoming is None:
+        typer.echo(
+            "no keys were staged: a server or relay that has not read this file yet refuses the "
+            "new tickets; warp keys stage, before the next time, avoids that"
+        )
 
 
 @app.command("routes")
@@ -52,4 +60,6 @@ def routes(
     from warp_tools.keys import write_route_keys
 
     write_route_keys(file, out)
-    typer.echo(f"{out}: for warp relay --route-key; write it again after every rotation")
+    typer.echo(
+        f"{out}: for warp relay --route-key; write it again after every stage, before rotate"
+    )

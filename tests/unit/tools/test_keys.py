@@ -88,6 +88,28 @@ def test_keys_are_rotated_with_a_stage_between_or_without(path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_a_relays_keys_replace_a_relays_keys_and_nothing_else(path: Path, tmp_path: Path) -> None:
+    """Its own key file least of all: all tickets of the cell would be lost."""
+    whole, out, other = path.read_bytes(), tmp_path / "routes.json", tmp_path / "notes.txt"
+    other.write_text("mine")
+    with pytest.raises(ToolFailure, match="would be overwritten"):
+        keys.write_route_keys(path, path)
+    link = tmp_path / "link.json"
+    link.symlink_to(path)
+    for taken in (other, link):
+        with pytest.raises(ToolFailure, match=r"write to another file|would be overwritten"):
+            keys.write_route_keys(path, taken)
+    assert (path.read_bytes(), other.read_text()) == (whole, "mine")
+    keys.write_route_keys(path, out)
+    before = out.read_text()
+    keys.change_keyring(path, keys.stage)
+    keys.write_route_keys(path, out)
+    assert len(json.loads(out.read_text())["route_keys"]) == 2
+    assert out.read_text() != before
+    out.replace(path)
+    assert "has to be an object: relays' keys have none" in refused(path)
+
+
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     with pytest.raises(ToolFailure, match="cannot write"):
         keys.new_keyring(tmp_path / "no" / "keys.json", 1)
@@ -103,3 +125,6 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert ended.value.code in (0, None)
         assert says in capsys.readouterr().out
     assert os.path.getsize(path) < 8_000
+    with pytest.raises(SystemExit):
+        main(["keys", "rotate", str(path)])
+    assert "no keys were staged" in capsys.readouterr().out
