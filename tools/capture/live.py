@@ -20,7 +20,7 @@ from typing import Any, Final
 from warp_tools.capture import link
 from warp_tools.capture.files import Frame
 from warp_tools.capture.writer import PacketWriter
-from warp_tools.failure import CommandRefused
+from warp_tools.failure import CommandRefused, ToolFailure
 
 ANY: Final = "any"
 _ALL_PROTOCOLS: Final = 0x0003
@@ -83,7 +83,12 @@ class LiveFrames:
         self._socket.close()
 
     def _receive(self, number: int) -> Frame | None:
-        received = receive(self._socket)
+        try:
+            received = receive(self._socket)
+        except OSError as error:
+            failure = CommandRefused if number == 1 else ToolFailure
+            why = error.strerror or error
+            raise failure(f"cannot capture on {self._interface}: {why}; is it up?") from error
         if received is None:
             return None
         name, kind, time_ns, data = received

@@ -62,8 +62,8 @@ class SenderConfig:
         if not _is_payload_type(self.payload_type) or self.clock_rate < 1:
             raise InvalidConfig("payload_type is 0..63 or 96..127, clock_rate positive")
         # the SRTP replay window of the sending context bounds what can go out again
-        if not 0 <= self.nack_history <= 512:
-            raise InvalidConfig("nack_history is 0..512")
+        if not 0 <= self.nack_history <= 256:
+            raise InvalidConfig("nack_history is 0..256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ class SrtpConfig:
     """Limits of one context; the defaults suit a voice call."""
 
     replay_window_packets: int = 512
-    """10 s of voice, as far as NACKs may reach back; RFC 3711 section 3.3.2 asks for 64 or more."""
+    """10 s of voice, twice what NACKs may ask for; RFC 3711 section 3.3.2 wants 64 at least."""
     max_sources: int = 32  # SSRCs the peer may open; each costs libsrtp a stream
 
     def __post_init__(self) -> None:

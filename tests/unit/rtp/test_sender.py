@@ -194,7 +194,7 @@ def test_a_new_source_counts_anew() -> None:
         {"payload_type": 95},
         {"clock_rate": 0},
         {"nack_history": -1},
-        {"nack_history": 513},
+        {"nack_history": 257},
         {"mid": "ä", "extensions": IDS},
     ],
 )

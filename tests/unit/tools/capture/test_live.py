@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import threading
@@ -17,7 +18,7 @@ from warp_tools.capture.live import LiveFrames, open_interface
 from warp_tools.capture.live_view import live_lines
 from warp_tools.capture.reader import Reader, open_capture
 from warp_tools.capture.writer import writing
-from warp_tools.failure import ToolFailure
+from warp_tools.failure import CommandRefused, ToolFailure
 
 
 class Played:
@@ -117,3 +118,21 @@ def test_permission_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, "_open_scapy", refuse)
     with pytest.raises(ToolFailure, match="run it as root"):
         open_interface("lo")
+
+
+def test_an_interface_that_is_down_is_named(played: Played) -> None:
+    def down() -> None:
+        raise OSError(errno.ENETDOWN, "Network is down")
+
+    frames = LiveFrames("lo")
+    whole, played.recv_raw = played.recv_raw, down
+    with pytest.raises(CommandRefused, match="cannot capture on lo: Network is down"):
+        next(iter(frames))
+    played.recv_raw = whole
+    seen = iter(frames)
+    next(seen)
+    played.recv_raw = down
+    with pytest.raises(ToolFailure, match="cannot capture on lo") as caught:
+        next(seen)
+    assert not isinstance(caught.value, CommandRefused)
+    frames.close()
