@@ -74,7 +74,7 @@ class Child:
                 gc.collect()
                 self._lines.write(event="memory", kib=resident_kib())
             case "prepare":
-                # as a server does, and the same for either stack
+                # as a server of ours does
                 prepare_process()
             case "media":
                 raw = bool(order.get("raw"))
