@@ -24,10 +24,10 @@ from warp_tools.call_plan import CallPlan
 from warp_tools.call_result import CallResult, EndWatch
 from warp_tools.caller import hold_call
 from warp_tools.failure import CommandRefused, ToolFailure
+from warp_tools.interruption import listen_for_interruption
 from warp_tools.opus import SAMPLE_RATE, encoded
 from warp_tools.outputs import check_output
 from warp_tools.signalling import HttpCall, open_call
-from warp_tools.web import listen_for_interruption
 
 DCID = 4
 """Stream id of the events channel that bundles name unless told otherwise."""

@@ -19,7 +19,7 @@ from instant_connect.keyring import RelayKeys, parse_relay_keys
 from instant_connect.relay import HealthChanged, Upstream, parse_upstream
 from warp.errors import UsageError
 from warp_tools.failure import CommandRefused, ToolFailure
-from warp_tools.web import listen_for_interruption
+from warp_tools.interruption import listen_for_interruption
 
 Say = Callable[[str], object]
 _MAX_BYTES = 65_536

@@ -35,12 +35,12 @@ from warp_tools.backends import ECHO, check_backend, make_embedded
 from warp_tools.echo import Echo, greet, greeting
 from warp_tools.echo_events import answer_events
 from warp_tools.failure import CommandRefused, ToolFailure
+from warp_tools.interruption import listen_for_interruption
 from warp_tools.keys import load_keyring
 from warp_tools.rotation import KeyChanges
 from warp_tools.signalling import check_token
 from warp_tools.web import (
     Tls,
-    listen_for_interruption,
     open_quic_port,
     open_web_port,
     run_web,

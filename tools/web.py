@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import importlib.util
 import logging
-import signal
 import socket
 import ssl
 from collections.abc import Iterator
@@ -180,14 +179,3 @@ def _unreported_cancellations() -> Iterator[None]:
         yield
     finally:
         loop.set_exception_handler(before)
-
-
-def listen_for_interruption() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set."""
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    # signals reach the loop on Unix only; elsewhere Ctrl-C raises KeyboardInterrupt
-    with contextlib.suppress(NotImplementedError):
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, stop.set)
-    return stop

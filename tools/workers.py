@@ -20,10 +20,11 @@ from warp.entropy import SystemEntropy
 from warp.errors import UsageError
 from warp.io.interfaces import bind_each, expand_host
 from warp_tools.failure import CommandRefused, ToolFailure
+from warp_tools.interruption import listen_for_interruption
 from warp_tools.keys import load_keyring
 from warp_tools.rotation import KeyChanges
 from warp_tools.serve import Say, ServeConfig
-from warp_tools.web import Tls, listen_for_interruption, open_quic_port, open_web_port
+from warp_tools.web import Tls, open_quic_port, open_web_port
 
 COMMAND = (sys.executable, "-m", "warp_tools.worker")
 

@@ -40,11 +40,10 @@ async def run(*, quick: bool = False) -> Report:
     async def aiortc_at(sessions: int) -> dict[str, Any]:
         return await trial("aiortc", sessions, seconds)
 
-    ours = await capacity(ours_at, OUR_STEPS[1::3] if quick else OUR_STEPS)
-
     async def prepared_at(sessions: int) -> dict[str, Any]:
         return await trial("aiortc", sessions, seconds, prepared=True)
 
+    ours = await capacity(ours_at, OUR_STEPS[1::3] if quick else OUR_STEPS)
     aiortc = None
     if has_aiortc():
         steps = AIORTC_STEPS[1::2] if quick else AIORTC_STEPS

@@ -2,9 +2,9 @@
 
 From the offer to the open channel, sockets and event loop included, eight starts at a time; the
 same for both stacks.
-Ours is a whole WARP start of a voice call: audio and a negotiated channel, SPED, DTLS 1.3, SNAP.
-aiortc's is its cheapest: a negotiated channel alone, DTLS 1.2.
-Ours is as README says to run it, after `warp.io.prepare_process`; aiortc as it is released.
+Ours is a whole WARP start of a voice call: audio and a negotiated channel, SPED, DTLS 1.3, SNAP, in
+a process that is prepared as README says (`warp.io.prepare_process`).
+aiortc's is its cheapest: a negotiated channel alone, DTLS 1.2, as it is released.
 """
 
 from __future__ import annotations

@@ -53,8 +53,9 @@ def prepare_process() -> None:
     library, may wait.
 
     Memory in use now is moved to pages of 2 MiB where the system has them (Linux 6.1, madvise(2)
-    MADV_COLLAPSE), which takes some tens of milliseconds, and of many hundreds of megabytes moves
-    what a second suffices for; elsewhere it stays where it is.
+    MADV_COLLAPSE); what a fork shares becomes this process's own. It takes some tens of
+    milliseconds, and of many hundreds of megabytes moves what a second suffices for; elsewhere
+    memory stays where it is.
     """
     gc.collect()
     gc.freeze()

@@ -148,6 +148,27 @@ def test_a_caller_speaks_and_listens_until_the_other_side_is_quiet() -> None:
     assert asyncio.run(main()).frames == 100
 
 
+def test_a_caller_who_wants_no_more_has_what_was_heard_until_then() -> None:
+    async def main() -> tuple[Recording, int]:
+        session, stop = Talk(), asyncio.Event()
+
+        async def answer() -> None:
+            while not session.audio_out.said:
+                await asyncio.sleep(0)
+            for payload in WORDS[:30]:
+                session.audio_in.push(payload)
+            stop.set()
+
+        work = asyncio.create_task(answer())
+        recording = await hold_call(session, WORDS * 100, stop=stop)
+        await work
+        return recording, len(session.audio_out.said)
+
+    recording, said = asyncio.run(main())
+    assert recording.frames == 30
+    assert said <= 50 < len(WORDS) * 100
+
+
 def test_the_greeting_is_encoded_once_however_it_is_asked_for() -> None:
     """A server asks for it before the first call, and each call by its name."""
     assert greeting() is greeting("greeting") is greeting(sound="greeting")
